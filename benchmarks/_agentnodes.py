@@ -14,8 +14,10 @@ from numalign.api.nrt import normalise
 from numalign.api.nrt import wire as nrtwire
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.api.objects.pod import Pod
-from numalign.kubelet import admission, presets, report, start
-from numalign.kubelet.presets import Blueprint
+from numalign.kubelet import admission, start
+from numalign.kubelet.machine import presets
+from numalign.kubelet.machine.presets import Blueprint
+from numalign.kubelet.report import report
 from numalign.kubelet.settings import MemoryReservation, Settings
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState

@@ -14,17 +14,17 @@ from msgspec import Struct
 
 from benchmarks import _child
 from benchmarks._cluster import Cluster
-from numalign.api.decode.sharing import SharedPods
 from numalign.api.nrt import normalise
 from numalign.api.nrt.wire import NodeResourceTopology
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod
+from numalign.api.objects.sharing import SharedPods
 from numalign.placement.engine import Engine
-from numalign.placement.rules.clusterstate import World
-from numalign.scheduler import cluster, main
-from numalign.scheduler.choose import choose
+from numalign.placement.rules.clusterstate import ClusterState
+from numalign.scheduler import main
+from numalign.scheduler.choose import choose, cluster
 from numalign.scheduler.choose.choose import Attempt, Chosen
-from numalign.scheduler.choose.plugins import Stock
+from numalign.scheduler.choose.plugins import Plugins
 
 SHAPES = 50
 PODS_PER_NODE = 6
@@ -52,12 +52,12 @@ class Placer:
     """The scheduler's choice and placement on one cluster."""
 
     def __init__(self, objects: Objects, *, compiled: bool = False) -> None:
-        world = World()
+        world = ClusterState()
         self.engine = Engine()
         if compiled and not self.engine.warm():
             raise RuntimeError("numba is not there; `make install` brings it")
         self.cluster = cluster.Cluster(self.engine, world)
-        self._profile, self._rng = Stock(world).profile(main.defaults().profiles[0]), Random(1)
+        self._profile, self._rng = Plugins(world).profile(main.defaults().profiles[0]), Random(1)
         for node, topology in objects:
             self.cluster.node(node)
             self.cluster.report(topology, 0.0)

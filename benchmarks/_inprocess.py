@@ -28,7 +28,7 @@ from numalign.kube.transport.dial import Server
 from numalign.kube.transport.tls import Contexts, Trust
 from numalign.kube.watch.watch import Meaning
 from numalign.process import tasks
-from numalign.scheduler.bind.binder import Bind
+from numalign.scheduler.bind.binder import PendingBinding
 from numalign.scheduler.main import TICK, Scheduler, Setup
 
 AT_ONCE = 64
@@ -71,7 +71,7 @@ class InProcess:
         """As the watch of the resource would."""
         self.scheduler.watched.informers[plural]._use(thing, Meaning.DELIVER, gone=gone)
 
-    def start(self, bind: Bind) -> None:
+    def start(self, bind: PendingBinding) -> None:
         """Instead of the binder: it is bound, and the watch says so."""
         self._books.bound(bind)
         self.bound += 1

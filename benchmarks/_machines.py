@@ -3,7 +3,7 @@
 from numalign.api.decode import quantity
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.pod import Container, Pod, PodSpec, ResourceRequirements
-from numalign.kubelet.machine import Core, Device, DevicePlugin, Machine, Zone
+from numalign.kubelet.machine.machine import Core, Device, DevicePlugin, Machine, Zone
 from numalign.kubelet.settings import MemoryReservation, Settings, TopologyPolicy
 
 GIB = 1 << 30

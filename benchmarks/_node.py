@@ -13,12 +13,12 @@ from typing import Any, Final
 
 import msgspec
 
-from numalign.agent.sources import checksums, podresources
-from numalign.agent.sources import podresourcesmessages as messages
+from numalign.agent.sources import checkpoints, podresources
+from numalign.agent.sources import podresources as messages
 from numalign.agent.sources import pods as podsapi
-from numalign.api.attributes import cpuset
-from numalign.api.decode import protomessages
-from numalign.kubelet import configuration, presets
+from numalign.api.decode import cpuset, protobuf
+from numalign.kubelet import configuration
+from numalign.kubelet.machine import presets
 from numalign.lab import machinetree
 from numalign.process import rpc
 from numalign.process.rpc import Service
@@ -47,7 +47,7 @@ class Node:
         self._heard: list[asyncio.Queue[bytes]] = []
         self._write()
         devices: dict[str, Any] = {"PodDeviceEntries": None, "RegisteredDevices": {}}
-        written = {"Data": devices, "Checksum": checksums.of_devices(devices)}
+        written = {"Data": devices, "Checksum": checkpoints.of_devices(devices)}
         (self.root / "device-plugins/kubelet_internal_checkpoint").write_bytes(msgspec.json.encode(written))
 
     def _pod(self, place: int) -> dict[str, Any]:
@@ -69,7 +69,7 @@ class Node:
         told = {"policyName": "static", "defaultCpuSet": cpuset.text(free), "entries": held}
         hidden = self.root / ".cpu_manager_state"
         text = msgspec.json.encode(told).decode()
-        sums = {"checksum": 0, "data": text, "dataChecksum": checksums.of_text(text)}
+        sums = {"checksum": 0, "data": text, "dataChecksum": checkpoints.of_text(text)}
         hidden.write_bytes(msgspec.json.encode(told | sums))
         hidden.rename(self.root / "cpu_manager_state")
 
@@ -78,22 +78,22 @@ class Node:
             {"name": pod["name"], "namespace": "production", "containers": [{"name": "main", "cpus": [pod["cpu"]]}]}
             for pod in self.pods
         ]
-        pods = [protomessages.written(each, messages.POD) for each in listed]
-        return protomessages.written({"pods": pods}, messages.LIST_ANSWER)
+        pods = [protobuf.encode_message(each, messages.POD) for each in listed]
+        return protobuf.encode_message({"pods": pods}, messages.LIST_ANSWER)
 
     async def allocatable(self, _: bytes) -> bytes:
-        return protomessages.written({"cpus": list(CPUS[1:])}, messages.ALLOCATABLE)
+        return protobuf.encode_message({"cpus": list(CPUS[1:])}, messages.ALLOCATABLE)
 
     async def list_pods(self, _: bytes) -> bytes:
-        pods = [protomessages.written(_told(pod), podsapi.POD) for pod in self.pods]
-        return protomessages.written({"pods": pods}, podsapi.LIST)
+        pods = [protobuf.encode_message(_told(pod), podsapi.POD) for pod in self.pods]
+        return protobuf.encode_message({"pods": pods}, podsapi.LIST)
 
     async def watch_pods(self, _: bytes) -> AsyncIterator[bytes]:
         heard: asyncio.Queue[bytes] = asyncio.Queue()
         self._heard.append(heard)
         for pod in self.pods:
             yield _event(podsapi.Change.ADDED, pod)
-        yield protomessages.written({"type": int(podsapi.Change.SYNCED)}, podsapi.EVENT)
+        yield protobuf.encode_message({"type": int(podsapi.Change.SYNCED)}, podsapi.EVENT)
         while True:
             yield await heard.get()
 
@@ -121,4 +121,4 @@ def _told(pod: dict[str, Any]) -> dict[str, Any]:
 
 
 def _event(change: podsapi.Change, pod: dict[str, Any]) -> bytes:
-    return protomessages.written({"type": int(change), "pod": _told(pod)}, podsapi.EVENT)
+    return protobuf.encode_message({"type": int(change), "pod": _told(pod)}, podsapi.EVENT)

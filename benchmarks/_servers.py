@@ -22,7 +22,7 @@ from numalign.api.decode import structs
 from numalign.api.nrt import normalise
 from numalign.kube.clock import event_loop_runner
 from numalign.lab import controlplane
-from numalign.lab.controlplane import Programs
+from numalign.lab.controlplane import ServerBinaries
 from numalign.simulator import clock
 from numalign.simulator import cluster as bootstrap
 from numalign.simulator.apiserver import admission
@@ -47,7 +47,7 @@ class Served(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def real(programs: Programs) -> Iterator[Served]:
+def real(programs: ServerBinaries) -> Iterator[Served]:
     with tempfile.TemporaryDirectory(prefix="numalign-bench-") as made:
         folder = Path(made)
         with controlplane.running(folder, programs) as found:

@@ -7,10 +7,10 @@ none does and the best of all reachable intersections has to be found."""
 from collections.abc import Iterator
 
 from benchmarks import table, timing
-from numalign.kubelet import mask as masks
-from numalign.kubelet.hints import HintList
-from numalign.kubelet.merge import HintMap, Rules
-from numalign.kubelet.policies import merge
+from numalign.kubelet.topologymanager import mask as masks
+from numalign.kubelet.topologymanager.hints import HintList
+from numalign.kubelet.topologymanager.merge import HintMap, Rules
+from numalign.kubelet.topologymanager.policies import merge
 
 PROVIDERS = 6
 LIMIT = 50.0

@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from benchmarks import table
-from numalign.kubelet import presets
+from numalign.kubelet.machine import presets
 from numalign.kubelet.settings import Settings
 from numalign.simulator import virtualtime
 from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS, NAMESPACES, PODS

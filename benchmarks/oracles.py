@@ -24,9 +24,9 @@ from numalign.lab import build
 from numalign.oracle import sources
 from numalign.oracle.harness import ask as asking
 from numalign.oracle.harness import divergence
-from numalign.oracle.harness.ask import Program
+from numalign.oracle.harness.ask import OracleProgram
 from numalign.oracle.kubelet import vectors
-from numalign.oracle.kubelet.family import Family, Origin
+from numalign.oracle.kubelet.family import CaseOrigin, Family
 from numalign.oracle.kubelet.generate import cases as generated
 
 Case = dict[str, Any]
@@ -57,8 +57,8 @@ def rows() -> Iterator[table.Row]:
         print(f"oracles: left out, the real kubelet cannot be asked; {build.ADVICE}", file=sys.stderr)
         return
     source = sources.kubelet("kubelet")
-    with Program(source.program(), ALONE) as program:
-        ask = partial(row, program, Origin({}, source.minor))
+    with OracleProgram(source.program(), ALONE) as program:
+        ask = partial(row, program, CaseOrigin({}, source.minor))
         for name, number in DRAWN.items():
             yield ask(name, name, [made(name, each) for each in range(number)], WITHIN_REACH)
         for title, (name, large) in LARGE.items():
@@ -69,7 +69,9 @@ def made(name: str, number: int) -> Case:
     return generated.make(Random(f"bench/{number}"), name, f"{generated.PREFIXES[name]}{number}")
 
 
-def row(program: Program, origin: Origin, family: str, title: str, cases: Sequence[Case], goal: float) -> table.Row:
+def row(
+    program: OracleProgram, origin: CaseOrigin, family: str, title: str, cases: Sequence[Case], goal: float
+) -> table.Row:
     known = next(each for each in vectors.FAMILIES if each.name == family)
     kept = [case for case in cases if is_answered(program, known, origin, case)]
     lines = [msgspec.json.encode(case) for case in kept]
@@ -95,18 +97,18 @@ def timed(call: Callable[[], object], clock: int) -> float:
     return time.clock_gettime(clock) - started
 
 
-def worker_clock(program: Program) -> int:
+def worker_clock(program: OracleProgram) -> int:
     """The CPU clock of the process in which the real managers run: its number inverted, then "all threads"."""
     tasks = Path(f"/proc/{program.process.pid}/task").iterdir()
     (worker,) = [int(child) for task in tasks for child in (task / "children").read_text().split()]
     return ~worker << 3 | 2
 
 
-def answered(family: Family, origin: Origin, line: bytes) -> bytes:
+def answered(family: Family, origin: CaseOrigin, line: bytes) -> bytes:
     return divergence.canonical(family.answer(msgspec.json.decode(line, type=family.case), origin))
 
 
-def is_answered(program: Program, family: Family, origin: Origin, case: Case) -> bool:
+def is_answered(program: OracleProgram, family: Family, origin: CaseOrigin, case: Case) -> bool:
     """By both sides: a case that one of them gives up on measures nothing."""
     with suppress(Undecided):
         answered(family, origin, msgspec.json.encode(case))

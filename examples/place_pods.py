@@ -10,16 +10,18 @@ from numalign.api.nrt.wire import NodeResourceTopology
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.node import Node, NodeStatus
 from numalign.api.objects.pod import Pod
-from numalign.kubelet import predicates, presets, report, start
+from numalign.kubelet import predicates, start
+from numalign.kubelet.machine import presets
+from numalign.kubelet.report import report
 from numalign.kubelet.settings import Settings
 from numalign.placement.engine import Engine
 from numalign.placement.explain import answers, wording
-from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.clusterstate import ClusterState
 from numalign.scheduler import main as scheduler
 from numalign.scheduler.choose import choose
 from numalign.scheduler.choose.choose import Attempt, Chosen
-from numalign.scheduler.choose.plugins import Stock
-from numalign.scheduler.cluster import Cluster
+from numalign.scheduler.choose.cluster import Cluster
+from numalign.scheduler.choose.plugins import Plugins
 
 SERVER = start.start(
     presets.machine("gpu-8"),
@@ -44,8 +46,8 @@ def trainer(name: str, gpus: int) -> Pod:
 
 
 def main() -> None:
-    world, rng = World(), Random(1)
-    cluster, profile = Cluster(Engine(), world), Stock(world).profile(scheduler.defaults().profiles[0])
+    world, rng = ClusterState(), Random(1)
+    cluster, profile = Cluster(Engine(), world), Plugins(world).profile(scheduler.defaults().profiles[0])
     for name in ("gpu-0", "gpu-1"):
         node, topology = server(name)
         cluster.node(node)

@@ -13,14 +13,15 @@ from msgspec import structs
 from numalign.api.decode import quantity
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.pod import Container, Pod, PodSpec, ResourceList, ResourceRequirements
-from numalign.kubelet import admission, presets, start
-from numalign.kubelet import mask as masks
+from numalign.kubelet import admission, start
 from numalign.kubelet.admission import Outcome
-from numalign.kubelet.hints import Hint, HintList, UnlistedHints
-from numalign.kubelet.machine import Device, DevicePlugin, HugePages, Machine
-from numalign.kubelet.presets import GIB, Blueprint
+from numalign.kubelet.machine import presets
+from numalign.kubelet.machine.machine import Device, DevicePlugin, HugePages, Machine
+from numalign.kubelet.machine.presets import GIB, Blueprint
 from numalign.kubelet.settings import MemoryReservation, Settings
 from numalign.kubelet.state import ContainerPlacement
+from numalign.kubelet.topologymanager import mask as masks
+from numalign.kubelet.topologymanager.hints import Hint, HintList, UnlistedHints
 
 NIC, GPU = "example.com/nic", "example.com/gpu"
 PAGES = "hugepages-2Mi"

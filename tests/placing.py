@@ -17,15 +17,14 @@ from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod
 from numalign.placement.decisions import Decision
 from numalign.placement.engine import Engine
-from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.settings import Settings
 from numalign.placement.view import NodeView
-from numalign.scheduler import main
-from numalign.scheduler.bind import placementannotation
+from numalign.scheduler import main, placementannotation
 from numalign.scheduler.choose import choose
 from numalign.scheduler.choose.choose import Attempt, Chosen
-from numalign.scheduler.choose.plugins import Stock
-from numalign.scheduler.cluster import Cluster
+from numalign.scheduler.choose.cluster import Cluster
+from numalign.scheduler.choose.plugins import Plugins
 from tests.conftest import require
 
 KERNELS = pytest.mark.parametrize("compiled", [False, True], ids=["plain Python", "machine code"])
@@ -36,9 +35,9 @@ class Placing:
     """A cluster and the default profile on it; `compiled`: with machine code."""
 
     def __init__(self, settings: Settings | None = None, *, compiled: bool = False) -> None:
-        world = World()
+        world = ClusterState()
         self.cluster = Cluster(Engine(settings), world)
-        self.profile = Stock(world).profile(main.defaults().profiles[0])
+        self.profile = Plugins(world).profile(main.defaults().profiles[0])
         if compiled:
             require(find_spec("numba"), "numba, as `make install` brings it")
             assert self.engine.warm()

@@ -13,12 +13,12 @@ from msgspec import structs
 
 from numalign.api.objects.pod import Pod
 from numalign.kubelet import admission, start
-from numalign.kubelet import mask as masks
 from numalign.kubelet.cpu import topology as cputopology
 from numalign.kubelet.device import Ids, Inventory, Preference
 from numalign.kubelet.memory.state import MemoryState
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
+from numalign.kubelet.topologymanager import mask as masks
 from numalign.placement.columns import requests
 from numalign.placement.columns.holdings import Entry
 from numalign.placement.columns.nodefacts import Groups

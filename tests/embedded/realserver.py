@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from numalign.lab import controlplane
-from numalign.lab.controlplane import Programs
+from numalign.lab.controlplane import ServerBinaries
 
 TOKEN = controlplane.TOKEN
 MEDIA = {
@@ -60,7 +60,7 @@ class RealServer:
 
 @contextlib.contextmanager
 def running(folder: Path, etcd: Path, apiserver: Path) -> Iterator[RealServer]:
-    with controlplane.running(folder, Programs(etcd, apiserver)) as found:
+    with controlplane.running(folder, ServerBinaries(etcd, apiserver)) as found:
         server = RealServer(found.port)
         with contextlib.closing(server.connection):
             yield server

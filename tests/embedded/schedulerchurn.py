@@ -19,7 +19,7 @@ from typing import Any
 from numalign.api.decode import decode
 from numalign.api.objects.pod import Pod
 from numalign.kube.client import Client
-from numalign.kubelet import presets
+from numalign.kubelet.machine import presets
 from numalign.scheduler.main import Scheduler
 from numalign.simulator import cluster, schedulers, virtualtime
 from numalign.simulator.apiserver.storage.errors import StatusError

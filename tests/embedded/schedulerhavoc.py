@@ -11,7 +11,7 @@ import contextlib
 import random
 from collections.abc import Awaitable, Callable
 
-from numalign.kubelet import presets
+from numalign.kubelet.machine import presets
 from numalign.simulator import virtualtime
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.nodes.specs import NodeSpec

@@ -20,7 +20,7 @@ from numalign.kube.leader import leading
 from numalign.kube.leader.lease import Terms
 from numalign.kube.transport.connection import Connection, IncomingResponse
 from numalign.kube.transport.dial import CannotConnect, Server
-from numalign.scheduler.bind.binder import Bind
+from numalign.scheduler.bind.binder import PendingBinding
 from numalign.scheduler.main import Scheduler, Setup
 from numalign.simulator.cluster import HERE, Cluster
 from tests.embedded.faultproxy import Proxy, Weather
@@ -111,7 +111,7 @@ class Replica:
         books, self._done = scheduler.binder._books, set[str]()
         tell = books.bound
 
-        def bound(bind: Bind) -> None:
+        def bound(bind: PendingBinding) -> None:
             self._done.add(bind.decision.uid)
             tell(bind)
 

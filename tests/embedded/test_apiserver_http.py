@@ -25,7 +25,7 @@ from numalign.simulator.apiserver.verbs.api import Api
 from tests.conftest import require
 from tests.embedded import realserver
 from tests.unit.simulator.apiserver import definitions, doors, ours
-from tests.unit.simulator.apiserver.http.test_routes_refusals import REFUSALS
+from tests.unit.simulator.apiserver.http.test_routes_errors import REFUSALS
 from tests.unit.simulator.apiserver.machine import Histories, Target
 from tests.unit.simulator.apiserver.overhttp import OverHttp, connected
 

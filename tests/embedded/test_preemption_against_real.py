@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 
 from numalign.api.decode import decode
-from numalign.api.objects.disruption import PodDisruptionBudget
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod
+from numalign.api.objects.workloads import PodDisruptionBudget
 from numalign.api.schedulerconfig.pluginargs import DefaultPreemptionArgs
 from numalign.placement import facts
+from numalign.scheduler.choose import messages
 from numalign.scheduler.choose.choose import Chosen, NoNode
-from numalign.scheduler.choose.profiles import Profile
-from numalign.scheduler.events import messages
-from numalign.scheduler.preempt.preemption import Asked, Declines
+from numalign.scheduler.preempt.preemption import NotPreempted, PreemptionRequest
+from numalign.scheduler.profiles import Profile
 from numalign.simulator.trees import Tree
 from tests.embedded import clusters, kubectl
 from tests.embedded.clusters import Up
@@ -136,7 +136,7 @@ class Ours(Town):
             return "", frozenset(), ""
         told = messages.refusal(found, pod, shape, self.cluster.engine).message
         decided = self.preemption.decide(self._asked(pod, found), random.Random(1))
-        if isinstance(decided, Declines):
+        if isinstance(decided, NotPreempted):
             return "", frozenset(), f"{told} preemption: {decided.message}"
         node, victims = decided.node, decided.victims
         other = self._on(pod, found, real[0]) if real[0] else None
@@ -145,9 +145,11 @@ class Ours(Town):
         names = frozenset(each.metadata.name for each in victims.pods)
         return node, names, f"{told} preemption: {decided.message}" if node == decided.node else real[2]
 
-    def _asked(self, pod: Pod, found: NoNode) -> Asked:
+    def _asked(self, pod: Pod, found: NoNode) -> PreemptionRequest:
         args = DefaultPreemptionArgs(min_candidate_nodes_percentage=100, min_candidate_nodes_absolute=1000)
-        return Asked(pod=pod, shape=self.cluster.engine.shape(pod), found=found, now=0.0, args=args, profile=Profile())
+        return PreemptionRequest(
+            pod=pod, shape=self.cluster.engine.shape(pod), found=found, now=0.0, args=args, profile=Profile()
+        )
 
     def _on(self, pod: Pod, found: NoNode, node: str) -> Any:
         assert found.filtered is not None

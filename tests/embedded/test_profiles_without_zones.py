@@ -7,7 +7,7 @@ import random
 from collections import Counter
 
 from numalign.api.schedulerconfig.plugins import ZONES
-from numalign.kubelet import presets
+from numalign.kubelet.machine import presets
 from numalign.scheduler import settings
 from numalign.scheduler.main import NOTHING_SAID, Scheduler, Setup
 from numalign.simulator import cluster, virtualtime

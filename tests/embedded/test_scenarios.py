@@ -4,7 +4,7 @@ ours, where it does not."""
 import pytest
 
 from numalign.api.objects.pod import DEFAULT_SCHEDULER
-from numalign.scheduler.choose import profiles
+from numalign.scheduler import profiles
 from numalign.simulator.scenarios import catalogue, history, judge, play, scenariofile
 
 

@@ -9,7 +9,7 @@ from numalign.api.objects.pod import Pod
 from numalign.placement import engine
 from numalign.placement.ledger.divergences import Change
 from numalign.placement.ledger.ledger import Ledger
-from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.clusterstate import ClusterState
 from numalign.simulator.controllers.cluster.nodelifecycle import NodeLifecycle
 from numalign.simulator.controllers.framework.runner import ControllerContext
 from numalign.simulator.nodes.kubelet import heartbeat
@@ -36,7 +36,7 @@ def test_after_a_little_churn_nothing_differs_from_what_is_made_from_nothing(mon
 
 
 def test_a_count_that_is_not_taken_back_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(World, "drop_pod", lambda self, uid: self.pods.pop(uid, None))
+    monkeypatch.setattr(ClusterState, "drop_pod", lambda self, uid: self.pods.pop(uid, None))
     assert any("scores of" in each for each in a_little().found)
 
 
@@ -62,8 +62,8 @@ def feel_pulses(patch: pytest.MonkeyPatch) -> None:
         setup(self, context)
 
     def felt(self: Heartbeat) -> None:
-        for seen in (each._seen for each in controllers if self._standing.name in each._seen):
-            seen[self._standing.name] = self._around.clock.now()
+        for seen in (each._seen for each in controllers if self._node_state.name in each._seen):
+            seen[self._node_state.name] = self._env.clock.now()
 
     patch.setattr(NodeLifecycle, "setup", watched)
     patch.setattr(Heartbeat, "_renew", felt)

@@ -9,10 +9,9 @@ import pytest
 
 from numalign.kube.leader.lease import Election
 from numalign.placement.decisions import Wake
-from numalign.scheduler.bind.binder import Binder
-from numalign.scheduler.bind.bindresults import Outcomes
-from numalign.scheduler.cluster import Cluster
-from numalign.scheduler.queue.queue import Queue
+from numalign.scheduler.bind.binder import Binder, BindResults
+from numalign.scheduler.choose.cluster import Cluster
+from numalign.scheduler.queue.queue import SchedulingQueue
 from numalign.simulator.apiserver.storage import resources
 from tests.embedded import schedulerhavoc as havoc
 from tests.embedded import schedulerstories as stories
@@ -170,11 +169,11 @@ def nobody_asked_again(patch: pytest.MonkeyPatch) -> None:
 
 
 def nodes_for_ever(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Outcomes, "has_node", lambda self, name: True)
+    patch.setattr(BindResults, "has_node", lambda self, name: True)
 
 
 def failures_forgotten(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Queue, "fail", lambda self, uid, now: self.done(uid))
+    patch.setattr(SchedulingQueue, "fail", lambda self, uid, now: self.done(uid))
 
 
 def places_kept(patch: pytest.MonkeyPatch) -> None:

@@ -15,18 +15,18 @@ import pytest
 
 from numalign.kube.client import Client
 from numalign.kube.leader import leading
-from numalign.kubelet import presets
+from numalign.kubelet.machine import presets
 from numalign.process import serve
 from numalign.process.serve import PageRequest, Pages
 from numalign.scheduler import main
 from numalign.scheduler.explain import replay
-from numalign.scheduler.explain.replay import Repeated
+from numalign.scheduler.explain.replay import ReplayResult
 from numalign.scheduler.http import authz
 from numalign.scheduler.http import pages as serving
 from numalign.scheduler.main import Scheduler, Setup
-from numalign.scheduler.queue.queued import Queued
-from numalign.scheduler.snapshot import collect, files, restore
+from numalign.scheduler.queue.queued import QueuedPod
 from numalign.scheduler.snapshot import dump as dumping
+from numalign.scheduler.snapshot import files, restore, snapshot
 from numalign.scheduler.snapshot.snapshot import Snapshot
 from numalign.simulator import clock as clocks
 from numalign.simulator import cluster, virtualtime
@@ -84,7 +84,7 @@ def watched(scheduler: Scheduler) -> list[bytes]:
     """A dump after every attempt, before anything else happens."""
     dumps, step = list[bytes](), scheduler.cycle.step
 
-    def stepped(queued: Queued) -> None:
+    def stepped(queued: QueuedPod) -> None:
         step(queued)
         dumps.append(files.written(dumping.taken(scheduler)))
 
@@ -108,7 +108,7 @@ def test_every_decision_comes_out_the_same_offline(policy: str, seed: int) -> No
     assert [again for again in map(repeated, dumps) if not again.agrees] == []
 
 
-def repeated(dump: bytes) -> Repeated:
+def repeated(dump: bytes) -> ReplayResult:
     """The latest decision of it."""
     taken = files.read(dump, "dump")
     assert taken.state is not None
@@ -122,7 +122,7 @@ def test_a_pod_that_waits_gets_the_same_sentence_and_a_fresh_look_at_the_cluster
         again = replay.repeated(dumped(scheduler), "default/large")
         assert again.agrees
         assert "cannot align container" in again.message
-        plain = replay.repeated(await collect.taken(client), "default/large")
+        plain = replay.repeated(await snapshot.taken(client), "default/large")
         assert (plain.message, plain.agrees) == (again.message, None)
 
     told(plot)
@@ -145,7 +145,7 @@ def test_a_snapshot_of_the_api_server_says_what_it_lacks() -> None:
     async def plot(embedded: Cluster, scheduler: Scheduler, client: Client) -> None:
         create(embedded, "p", 5)
         await asyncio.sleep(5.0)
-        made = restore.restored(await collect.taken(client))
+        made = restore.restored(await snapshot.taken(client))
         assert (made.cluster.nodes, made.cluster.pods) == (3, 1)
         assert all("the cluster has no such resource" in problem for problem in made.problems)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from numalign.kubelet import presets
+from numalign.kubelet.machine import presets
 from numalign.simulator.apiserver.storage.resources import EVENTS, PODDISRUPTIONBUDGETS, PODS, PRIORITYCLASSES
 from numalign.simulator.nodes.specs import NodeSpec
 from numalign.simulator.trees import Tree

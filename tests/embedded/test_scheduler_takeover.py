@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from numalign.kubelet import presets
+from numalign.kubelet.machine import presets
 from numalign.placement.exact import ExactFlavour
 from numalign.placement.ledger import reconcile
-from numalign.scheduler.bind import placementannotation
+from numalign.scheduler import placementannotation
 from numalign.simulator.apiserver.storage.resources import PODS
 from numalign.simulator.nodes.specs import NodeSpec, Publishing
 from tests import nodes
@@ -30,7 +30,7 @@ LARGE = presets.machine("gpu-8")
 LARGE_NODE = NodeSpec(
     name="large", machine=LARGE, settings=nodes.settings(LARGE, "single-numa-node"), publishing=SILENT
 )
-SIGNED = structs.replace(LARGE_NODE, publishing=structs.replace(SILENT, dialect="rte"))
+SIGNED = structs.replace(LARGE_NODE, publishing=structs.replace(SILENT, publisher="rte"))
 GPU = "nvidia.com/gpu"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numalign.kubelet import presets
+from numalign.kubelet.machine import presets
 from numalign.simulator.apiserver.storage.resources import PODS, Resource
 from numalign.simulator.apiserver.verbs.api import Patch
 from numalign.simulator.nodes.specs import NodeSpec

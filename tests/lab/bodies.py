@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from numalign.kubelet.machine import Machine
+from numalign.kubelet.machine.machine import Machine
 from numalign.lab.spec import NodeSpec
 from tests.lab import fleet
 from tests.lab.fleet import HUGEPAGES, Kind

@@ -13,8 +13,9 @@ from typing import Any, get_args
 from msgspec import Struct, structs
 
 from numalign.api.nrt import topologymanager
-from numalign.kubelet import machinefile, presets, start
-from numalign.kubelet.machine import Machine
+from numalign.kubelet import start
+from numalign.kubelet.machine import machinefile, presets
+from numalign.kubelet.machine.machine import Machine
 from numalign.lab import spec
 from numalign.lab.spec import NodeSpec, Reporter
 

@@ -13,7 +13,7 @@ from numalign.api.objects.pod import Pod
 from numalign.kube.resources import PODS
 from numalign.lab.node import LabNode
 from numalign.lab.spec import NodeSpec
-from numalign.scheduler.choose import profiles
+from numalign.scheduler import profiles
 from tests.lab import bodies, books, runtime
 from tests.lab.books import Books
 from tests.lab.live import LOOK, NAMESPACE, PATIENCE, Live

@@ -8,7 +8,7 @@ from numalign.api.nrt import normalise
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.kube import errors
 from numalign.kube.resources import TOPOLOGIES
-from numalign.kubelet import report
+from numalign.kubelet.report import report
 from tests.lab import books
 from tests.lab import live as lives
 from tests.lab.fleet import TOLD as NODE

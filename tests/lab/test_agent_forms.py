@@ -22,7 +22,7 @@ def ours(live: Live) -> NodeTopology:
 
     async def looked() -> NodeTopology:
         root = Path("/proc", str(live.node(NODE).parts["runtime"].pid), "root")
-        async with main.looker(Places(host=root)) as (looker, _):
+        async with main.snapshot_reader(Places(host=root)) as (looker, _):
             look = await looker.look(fresh=True)
         assert look.inventory is not None
         return normalise.normalise(wire.decode(forms.document(look.inventory.report(NODE, "nfd"), "nfd")))

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from msgspec import structs
 
-from numalign.agent.publish import published
+from numalign.agent.publish import publish
 from numalign.api.nrt import normalise, wire
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.kube import errors
@@ -161,5 +161,5 @@ async def _warned(live: Live, second: str) -> bool:
 
 def signature(live: Live) -> str:
     """Which process wrote the report."""
-    found = live.run(live.client.get(published.resource(wire.V1ALPHA2).at(NODE)))
-    return found.metadata.annotations[published.SIGNED]
+    found = live.run(live.client.get(publish.resource(wire.V1ALPHA2).at(NODE)))
+    return found.metadata.annotations[publish.SIGNED]

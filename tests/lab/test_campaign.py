@@ -10,8 +10,8 @@ import pytest
 from numalign.kube import clock
 from numalign.lab.campaign import history, judge, run
 from numalign.lab.campaign import report as reports
-from numalign.lab.campaign.history import Line
-from numalign.lab.campaign.report import Report
+from numalign.lab.campaign.history import HistoryLine
+from numalign.lab.campaign.report import CampaignReport
 from numalign.lab.campaign.run import CampaignOptions
 
 SECONDS = 25.0
@@ -19,19 +19,19 @@ SEED = 10
 
 
 @pytest.fixture(scope="module")
-def played(able: None) -> Iterator[tuple[Report, list[Line]]]:
+def played(able: None) -> Iterator[tuple[CampaignReport, list[HistoryLine]]]:
     asked = CampaignOptions(minutes=SECONDS / 60, seed=SEED, name=f"campaign-{os.getpid()}")
     said: list[str] = []
     with clock.event_loop_runner() as runner:
         yield runner.run(run.run(asked, said.append))
 
 
-def test_no_pod_is_rejected_mispredicted_or_lost(played: tuple[Report, list[Line]]) -> None:
+def test_no_pod_is_rejected_mispredicted_or_lost(played: tuple[CampaignReport, list[HistoryLine]]) -> None:
     report, _ = played
     assert report.good, reports.text(report)
 
 
-def test_pods_came_and_ended_while_programs_were_away(played: tuple[Report, list[Line]]) -> None:
+def test_pods_came_and_ended_while_programs_were_away(played: tuple[CampaignReport, list[HistoryLine]]) -> None:
     report, _ = played
     assert report.pods.created > 10
     assert report.pods.started > 10
@@ -39,7 +39,7 @@ def test_pods_came_and_ended_while_programs_were_away(played: tuple[Report, list
     assert sum(report.faults.values()) > 1
 
 
-def test_the_history_alone_gives_the_same_verdict(played: tuple[Report, list[Line]]) -> None:
+def test_the_history_alone_gives_the_same_verdict(played: tuple[CampaignReport, list[HistoryLine]]) -> None:
     report, lines = played
     again = judge.judge(history.decode(history.encode(lines)))
     assert (again.good, again.overtaken) == (report.good, report.overtaken)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from numalign.api.objects import resourcenames
-from numalign.kubelet import mask as masks
 from numalign.kubelet import predicates
 from numalign.kubelet.cpu import topology
+from numalign.kubelet.topologymanager import mask as masks
 from tests.lab import books
 from tests.lab import live as lives
 from tests.lab.fleet import PLAIN, PODWISE

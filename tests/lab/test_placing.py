@@ -8,16 +8,16 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from numalign.api.attributes import cpuset
-from numalign.kubelet import mask as masks
-from numalign.kubelet import report
+from numalign.api.decode import cpuset
 from numalign.kubelet.cpu import topology
 from numalign.kubelet.cpu.state import CPUState
 from numalign.kubelet.device import DeviceState
 from numalign.kubelet.memory.state import MemoryState
+from numalign.kubelet.report import report
 from numalign.kubelet.state import KubeletState
+from numalign.kubelet.topologymanager import mask as masks
 from numalign.lab.spec import NodeSpec
-from numalign.scheduler.bind import placementannotation
+from numalign.scheduler import placementannotation
 from tests.lab import books, fleet
 from tests.lab.loads import Chapter
 from tests.lab.tales import SHARED_LAB, Tales

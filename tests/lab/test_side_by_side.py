@@ -13,7 +13,7 @@ from numalign.api.nrt import normalise
 from numalign.api.objects.pod import Pod
 from numalign.kube.resources import PODS, TOPOLOGIES, DeleteOptions
 from numalign.lab.schedulers import REFERENCE
-from numalign.scheduler.choose import profiles
+from numalign.scheduler import profiles
 from tests.lab import live as lives
 from tests.lab import loads, metrics, runtime
 from tests.lab.fleet import PLAIN

@@ -12,7 +12,7 @@ from numalign.api.objects.pod import Pod
 from numalign.kube import resources
 from numalign.kube.resources import NODES, PODS
 from numalign.lab.accounts import AnyObject
-from numalign.scheduler.choose import profiles
+from numalign.scheduler import profiles
 from tests.lab import live as lives
 from tests.lab import metrics
 from tests.lab.fleet import GPU

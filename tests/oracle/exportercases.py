@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from numalign.oracle import recorded
-from numalign.oracle.recorded import Recorded
+from numalign.oracle.recorded import RecordedCase
 from tests.oracle import recordings
 
 VENDORED = recordings.DATA / "exporter.json.xz"
@@ -18,5 +18,5 @@ FILES = {path.name: path for path in (VENDORED, BESIDE) if path.exists()}
 
 
 @cache
-def cases(path: Path) -> list[Recorded]:
+def cases(path: Path) -> list[RecordedCase]:
     return recorded.load(path) or []

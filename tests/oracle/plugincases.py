@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from numalign.oracle import recorded
-from numalign.oracle.recorded import Recorded
+from numalign.oracle.recorded import RecordedCase
 from tests.oracle import recordings
 
 VENDORED = recordings.DATA / "scheduler_plugin.json.xz"
@@ -36,7 +36,7 @@ BEHAVIOUR = (
 
 
 @cache
-def cases(path: Path) -> list[Recorded]:
+def cases(path: Path) -> list[RecordedCase]:
     found = recorded.load(path)
     assert found is not None
     return found

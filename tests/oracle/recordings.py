@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from numalign.oracle.harness import files
-from numalign.oracle.harness.files import Found
+from numalign.oracle.harness.files import RecordedValue
 from numalign.oracle.kubelet import vectors
 from numalign.oracle.kubelet.forms import Topologies
 
@@ -41,5 +41,5 @@ def topologies() -> Topologies:
     return vectors.topologies_in(DATA)
 
 
-def vector(found: Found) -> vectors.Vector:
+def vector(found: RecordedValue) -> vectors.Vector:
     return vectors.of(found, topologies)

@@ -8,7 +8,7 @@ import pytest
 
 from numalign.oracle import recorded
 from numalign.oracle.harness.suite import Outcome
-from numalign.oracle.recorded import Recorded
+from numalign.oracle.recorded import RecordedCase
 from tests.oracle import exportercases
 from tests.oracle.test_plugin_cases import ANCHORS, unnoticed
 
@@ -51,7 +51,9 @@ def test_the_repository_carries_enough_cases() -> None:
 
 
 def judged(suite: str, row: dict[str, object], expect: dict[str, object]) -> Outcome:
-    return recorded.judge(Recorded("here", suite, "made up", {"input": row, "expect": expect, "fixtures": {}})).outcome
+    return recorded.judge(
+        RecordedCase("here", suite, "made up", {"input": row, "expect": expect, "fixtures": {}})
+    ).outcome
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ from numalign.oracle import recorded as judging
 from numalign.oracle import recorded as recordedsuites
 from numalign.oracle.harness import files as loading
 from numalign.oracle.harness import suite
-from numalign.oracle.harness.ask import Program
+from numalign.oracle.harness.ask import OracleProgram
 from numalign.oracle.publishers import cases
 from numalign.oracle.publishers import cases as exporting
-from numalign.oracle.recorded import Recorded
+from numalign.oracle.recorded import RecordedCase
 from tests import campaigns, conftest
 from tests.oracle import exportercases
 
@@ -42,7 +42,7 @@ def table(suite: str) -> str | None:
     return next((each for each in (suite, suite.removesuffix(DERIVED)) if each in ASKED), None)
 
 
-def question(recorded: Recorded) -> dict[str, Any]:
+def question(recorded: RecordedCase) -> dict[str, Any]:
     given = dict(recorded.case["input"])
     if "config" in given:
         given["asked"] = recorded.case["expect"]["excluded"] + recorded.case["expect"]["kept"]
@@ -52,7 +52,7 @@ def question(recorded: Recorded) -> dict[str, Any]:
 @files
 def test_the_real_programs_give_the_recorded_answers(path: Path) -> None:
     recorded = [each for each in exportercases.cases(path) if table(each.suite)]
-    with Program(built("rte").program()) as program:
+    with OracleProgram(built("rte").program()) as program:
         answers = program.ask([(each.suite, question(each)) for each in recorded])
     told = [answer.get("expect", answer) for answer in answers]
     assert [
@@ -65,7 +65,7 @@ def test_the_real_programs_give_the_recorded_answers(path: Path) -> None:
 @pytest.mark.parametrize("rows", [pytest.param(ROWS, id="quick"), campaigns.campaign(ROWS)])
 def test_the_real_program_and_our_form_of_it_agree(program: str, seed: int, rows: int) -> None:
     source = built(program)
-    plan = fuzz.Plan(program=source.program(), source=source, seed=seed, cases=rows)
+    plan = fuzz.FuzzPlan(program=source.program(), source=source, seed=seed, cases=rows)
     summary = fuzz.campaign(plan, lambda _: None)
     assert summary.compared == rows
     assert not summary.disagreements, [fuzz.reduced(plan, judged) for judged in summary.found[:2]]

@@ -15,7 +15,7 @@ SECONDS = 30
 def test_the_real_kubelet_and_the_model_agree(seed: int) -> None:
     conftest.require(build.found(), "Go, to build the real kubelet's managers")
     source = sources.kubelet("kubelet@1.37")
-    plan = fuzz.Plan(
+    plan = fuzz.FuzzPlan(
         program=source.program(), source=source, seed=seed, cases=1_000_000, minutes=SECONDS / 60, workers=2
     )
     summary = fuzz.campaign(plan, lambda _: None)

@@ -16,7 +16,7 @@ from msgspec import structs
 from numalign.oracle import recorded as judging
 from numalign.oracle import recorded as recordedsuites
 from numalign.oracle.harness.suite import Outcome
-from numalign.oracle.recorded import Recorded
+from numalign.oracle.recorded import RecordedCase
 from tests.oracle import plugincases
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -82,7 +82,7 @@ def wrong(value: Any) -> Iterator[Any]:
             yield 0
 
 
-def unnoticed(recorded: Recorded) -> list[Any]:
+def unnoticed(recorded: RecordedCase) -> list[Any]:
     free_text = FREE_TEXT.get(recorded.suite, ())
     expect = recorded.case["expect"]
     expectations = [
@@ -92,8 +92,8 @@ def unnoticed(recorded: Recorded) -> list[Any]:
     return [each.case["expect"] for each in changed if judging.judge(each).outcome is not Outcome.MISMATCH]
 
 
-def answered(path: Path) -> dict[str, list[Recorded]]:
-    by_suite: dict[str, list[Recorded]] = {}
+def answered(path: Path) -> dict[str, list[RecordedCase]]:
+    by_suite: dict[str, list[RecordedCase]] = {}
     for recorded in plugincases.cases(path):
         if judging.judge(recorded).outcome is Outcome.EQUAL:
             by_suite.setdefault(recorded.suite, []).append(recorded)

@@ -5,7 +5,7 @@ from typing import Any
 from numalign.lab import build
 from numalign.oracle import sources
 from numalign.oracle.harness import files
-from numalign.oracle.harness.ask import Program
+from numalign.oracle.harness.ask import OracleProgram
 from tests import conftest
 from tests.oracle import recordings
 
@@ -21,6 +21,6 @@ def asked(history: dict[str, Any]) -> dict[str, Any]:
 def test_the_real_plugin_gives_the_recorded_answers() -> None:
     conftest.require(build.found(), "Go, to build the reference scheduler's plugin")
     recorded = [found.value for found in files.values(recordings.DATA / "reference-histories.xz")][::EVERY]
-    with Program(sources.reference().program()) as program:
+    with OracleProgram(sources.reference().program()) as program:
         answers = program.ask([("reference", asked(history)) for history in recorded])
     assert answers == recorded

@@ -12,7 +12,7 @@ import pytest
 from numalign.lab import build
 from numalign.oracle import fuzz, sources
 from numalign.oracle.harness import files
-from numalign.oracle.harness.ask import Opinion, Program
+from numalign.oracle.harness.ask import Opinion, OracleProgram
 from numalign.oracle.plugin import judge
 from tests import conftest
 from tests.oracle import handmade, recordings
@@ -100,7 +100,7 @@ def test_a_wrong_answer_is_noticed(every: int) -> None:
 
 def test_the_real_plugin_shows_what_was_written_by_hand() -> None:
     conftest.require(build.found(), "Go, to build the reference scheduler's plugin")
-    with Program(sources.reference().program()) as program:
+    with OracleProgram(sources.reference().program()) as program:
         answers = program.ask([("reference", history) for history in handmade.HISTORIES.values()])
     shown = {name: judge.opinion(answer) for name, answer in zip(handmade.HISTORIES, answers, strict=True)}
     assert shown == {name: Opinion(entries=frozenset({handmade.entry(name)})) for name in handmade.HISTORIES}
@@ -110,7 +110,7 @@ def test_the_real_plugin_shows_what_was_written_by_hand() -> None:
 def test_the_real_plugin_and_the_reference_flavour_agree(seed: int) -> None:
     conftest.require(build.found(), "Go, to build the reference scheduler's plugin")
     source = sources.reference()
-    plan = fuzz.Plan(program=source.program(), source=source, seed=seed, cases=1_000_000, minutes=SECONDS / 60)
+    plan = fuzz.FuzzPlan(program=source.program(), source=source, seed=seed, cases=1_000_000, minutes=SECONDS / 60)
     summary = fuzz.campaign(plan, lambda _: None)
     assert summary.compared > 100
     assert not summary.disagreements, [fuzz.reduced(plan, judged) for judged in summary.found[:2]]

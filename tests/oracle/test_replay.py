@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from numalign.oracle.kubelet import replay, vectors
-from numalign.oracle.kubelet.replay import Tally
+from numalign.oracle.kubelet.replay import FamilyTally
 from numalign.oracle.kubelet.vectors import FAMILIES
 from tests.oracle import recordings
 
@@ -23,7 +23,7 @@ OF_NO_FAMILY = {
 def test_the_model_answers_every_recorded_case_as_the_kubelet_did(family: str) -> None:
     report = replay.summed(replay.replay(vectors.load([recordings.file(family)])))
     assert {verdict.vector.id: verdict.differences for verdict in report.diverged} == {}
-    assert report.families == {family: Tally(cases=recordings.COUNTS[family], mismatches=0)}
+    assert report.families == {family: FamilyTally(cases=recordings.COUNTS[family], mismatches=0)}
 
 
 def test_all_public_cases_are_here() -> None:

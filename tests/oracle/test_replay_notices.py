@@ -12,7 +12,7 @@ import pytest
 
 from numalign.api.errors import BadObject
 from numalign.oracle.harness import divergence
-from numalign.oracle.harness.files import Found
+from numalign.oracle.harness.files import RecordedValue
 from numalign.oracle.kubelet import replay
 from tests.oracle import mutations, recordings
 
@@ -47,7 +47,7 @@ def sampled(family: str) -> list[str]:
 def is_noticed(case: Any) -> bool:
     """As a mismatch, or as a file that cannot be used where the model would not know what it is asked."""
     try:
-        vector = recordings.vector(Found("mutated", case, divergence.canonical(case)))
+        vector = recordings.vector(RecordedValue("mutated", case, divergence.canonical(case)))
     except BadObject:
         return True
     return bool(replay.judge(vector).differences)

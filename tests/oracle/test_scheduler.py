@@ -109,7 +109,7 @@ def test_a_wrong_answer_is_noticed(place: int) -> None:
 def test_the_real_plugins_and_our_rules_agree(seed: int) -> None:
     conftest.require(build.found(), "Go, to build the real scheduler's plugins")
     source = sources.scheduler()
-    plan = fuzz.Plan(program=source.program(), source=source, seed=seed, cases=1_000_000, minutes=SECONDS / 60)
+    plan = fuzz.FuzzPlan(program=source.program(), source=source, seed=seed, cases=1_000_000, minutes=SECONDS / 60)
     summary = fuzz.campaign(plan, lambda _: None)
     assert summary.compared > 100
     assert not summary.disagreements, [fuzz.reduced(plan, judged) for judged in summary.found[:2]]

@@ -15,9 +15,10 @@ from msgspec import structs
 from numalign.api.decode import quantity
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.pod import Container, Pod, PodSpec, ResourceList, ResourceRequirements
-from numalign.kubelet import presets, start, versions
-from numalign.kubelet.cpu import options as cpuoptions
-from numalign.kubelet.machine import Core, Device, DevicePlugin, HugePages, Machine, Zone
+from numalign.kubelet import start, versions
+from numalign.kubelet.cpu import static as cpuoptions
+from numalign.kubelet.machine import presets
+from numalign.kubelet.machine.machine import Core, Device, DevicePlugin, HugePages, Machine, Zone
 from numalign.kubelet.settings import MemoryReservation, Settings, TopologyPolicy
 from numalign.kubelet.start import Kubelet
 

@@ -13,7 +13,7 @@ from numalign.api.decode import structs
 from numalign.api.objects.pod import Pod
 from numalign.kubelet import admission, start
 from numalign.kubelet.admission import Outcome
-from numalign.kubelet.machine import Machine
+from numalign.kubelet.machine.machine import Machine
 from numalign.kubelet.refusals import StartRefusal
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState

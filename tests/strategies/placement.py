@@ -14,7 +14,7 @@ from msgspec import structs
 
 from numalign.api.objects.pod import Pod
 from numalign.kubelet import admission
-from numalign.kubelet.machine import Device, Machine
+from numalign.kubelet.machine.machine import Device, Machine
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
 from numalign.placement.columns.holdings import Entry

@@ -16,8 +16,9 @@ from numalign.api.nrt.fingerprint import Method
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.node import Node, NodeInfo, NodeStatus
-from numalign.kubelet import holdings, plainreport, report, versions
-from numalign.kubelet.machine import Device, DevicePlugin, Machine
+from numalign.kubelet import holdings, versions
+from numalign.kubelet.machine.machine import Device, DevicePlugin, Machine
+from numalign.kubelet.report import plainreport, report
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
 from tests.strategies.kubelet import machines, uneven_machines

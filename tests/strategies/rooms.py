@@ -10,9 +10,9 @@ import pytest
 from hypothesis import strategies as st
 from msgspec import structs
 
-from numalign.kubelet import hints as topologyhints
-from numalign.kubelet import mask as masks
-from numalign.kubelet.hints import Groups, Room, SocketAlignment, Supply
+from numalign.kubelet.topologymanager import hints as topologyhints
+from numalign.kubelet.topologymanager import mask as masks
+from numalign.kubelet.topologymanager.hints import Groups, Room, SocketAlignment, Supply
 from tests.strategies.kubelet import zone_ids
 
 

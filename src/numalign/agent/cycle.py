@@ -2,19 +2,23 @@
 
 `main` builds and runs it; tests run it in virtual time. One thing at a time, so that a report is never older than the
 look before it: where the API server does not answer, the next try brings a newer look. Whatever is not certain is not
-told; the cluster keeps what it knew, and sees by the heartbeat that it grows old."""
+told; the cluster keeps what it knew, and sees by the heartbeat that it grows old.
+
+What the agent counts, under names that begin with numalign_agent, and what the system knows of its process.
+
+Made once by `cycle`, which counts in it; `serving` shows it. Ages are asked when somebody looks.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
 from msgspec import Struct, structs
 
 from numalign.agent.inventory.inventory import Inventory
-from numalign.agent.inventory.snapshot import Look
-from numalign.agent.metrics import Metrics
+from numalign.agent.inventory.snapshot import Snapshot
 from numalign.agent.publish.publish import Manner, Outcome, Publisher
 from numalign.agent.triggers.schedule import PERIOD
 from numalign.agent.triggers.triggers import SOCKET
@@ -26,8 +30,50 @@ from numalign.kube.client import Client
 from numalign.kube.events.events import Occurrence, Reporter
 from numalign.kube.events.recorder import Recorder
 from numalign.kube.resources import NODES, ObjectReference
+from numalign.kube.transport.transport import Metrics as ClientMetrics
 from numalign.kubelet.settings import Settings
+from numalign.process import metrics
 from numalign.process.log import about
+from numalign.process.metrics import Read, Registry
+
+SECONDS: Final = metrics.exponential(0.001, 2, 14)
+
+
+class Metrics:
+    def __init__(self) -> None:
+        self.registry = made = Registry()
+        metrics.register_process_metrics(made)
+        self.looks = made.counter(
+            "numalign_agent_looks_total", "Looks at the node, by what asked for them.", ("reason",)
+        )
+        self.seconds = made.histogram("numalign_agent_look_seconds", "How long looks took.", SECONDS)
+        self.reports = made.counter(
+            "numalign_agent_reports_total", "Reports made: written, heartbeat, equal, stood back, failed.", ("result",)
+        )
+        self.failures = made.counter(
+            "numalign_agent_write_failures_total",
+            "Reports that the API server did not take, by status code.",
+            ("code",),
+        )
+        self.podresources = made.counter(
+            "numalign_agent_podresources_errors_total", "Questions that the kubelet did not answer.", ("kind",)
+        )
+        self.inconsistencies = made.counter(
+            "numalign_agent_inconsistencies_total",
+            "Looks after which the kubelet's answers still contradicted its checkpoints or its configuration.",
+        )
+        self.withheld = made.counter("numalign_agent_withheld_total", "Looks that found too little to report anything.")
+        self.problems = made.gauge("numalign_agent_problems", "Things that were odd in the last look.")
+        self.stands_back = made.gauge("numalign_agent_stands_back", "1 while another publisher writes the report.")
+        self.pruned = made.gauge("numalign_agent_pruned_attributes", "Attributes that the API server does not keep.")
+
+    def watch(self, age: Callable[[], float | None], client: ClientMetrics) -> None:
+        """What is counted elsewhere."""
+        known = Read("gauge", "numalign_agent_report_age_seconds", "Since the report was last known to be right.", ())
+        self.registry.read(known, lambda: [] if (seconds := age()) is None else [((), seconds)])
+        requests = Read("counter", "rest_client_requests_total", "Calls of the API server.", ("verb", "code"))
+        self.registry.read(requests, lambda: [(labels, float(count)) for labels, count in client.requests.items()])
+
 
 LOG: Final = logging.getLogger(__name__)
 CONTROLLER: Final = "numalign-agent"
@@ -39,10 +85,10 @@ SOON: Final = 5.0
 """Seconds until the next try where something is missing that usually comes soon."""
 
 
-class Looks(Protocol):
+class SnapshotSource(Protocol):
     """What is needed of `looks.Looker`."""
 
-    async def look(self, *, fresh: bool = ...) -> Look: ...
+    async def look(self, *, fresh: bool = ...) -> Snapshot: ...
 
     def tell_version(self, kubelet: str) -> None: ...
 
@@ -67,7 +113,7 @@ class Standing(Struct):
 
 
 class Agent:
-    def __init__(self, node: str, client: Client, manner: Manner, looks: Looks, triggers: Waiting) -> None:
+    def __init__(self, node: str, client: Client, manner: Manner, looks: SnapshotSource, triggers: Waiting) -> None:
         self._name, self._client, self._clock = node, client, client.sender.clock
         self._period = manner.period
         self._looks, self._triggers = looks, triggers
@@ -120,7 +166,7 @@ class Agent:
     def _report(self, inventory: Inventory) -> NodeTopology:
         return inventory.report(self._name, self._manner.mode, self._manner.left_out)
 
-    async def _settled(self, look: Look) -> Look:
+    async def _settled(self, look: Snapshot) -> Snapshot:
         """A doubt about the kubelet's configuration is none if the cluster has been told the same of it before."""
         settings = look.readings.settings
         if not look.doubt or look.inventory is None:
@@ -144,7 +190,7 @@ class Agent:
         except errors.KubeError as problem:
             self._say("node", "what is known of the node stays", problem)
 
-    def _note(self, look: Look) -> None:
+    def _note(self, look: Snapshot) -> None:
         """Everything about a look that somebody may want to know."""
         read, counts = look.readings, self.metrics
         self.standing.withheld = look.unknown

@@ -1,7 +1,13 @@
 """The agent as a process, built and run.
 
 `numalign agent run` calls `run`, `agent once` and `agent show` take `looker` alone. Each part may be missing: without
-the kubelet's sockets there is what the kernel and the checkpoints say."""
+the kubelet's sockets there is what the kernel and the checkpoints say.
+
+The agent's pages: metrics, whether it lives, and whether the cluster knows its node.
+
+`main` hands them to `process.serve`. /healthz is about the process alone: a kubelet or an API server that is away is no
+reason to restart us. /readyz says whether the report is young enough, and if not, why.
+"""
 
 from __future__ import annotations
 
@@ -13,24 +19,46 @@ from typing import Final
 
 from msgspec import Struct
 
-from numalign.agent import http
 from numalign.agent.cycle import Agent
+from numalign.agent.inventory.podidentity import UidLookup
 from numalign.agent.inventory.readings import Sources
-from numalign.agent.inventory.snapshot import Looker
-from numalign.agent.inventory.uids import Uids
+from numalign.agent.inventory.snapshot import SnapshotReader
 from numalign.agent.publish.publish import Manner
-from numalign.agent.sources import configz, kubeletconfig, podresources
-from numalign.agent.sources import pods as podsapi
+from numalign.agent.sources import kubeletconfig, podresources
 from numalign.agent.sources.podresources import PodResourcesClient
-from numalign.agent.sources.podsview import PodsView
-from numalign.agent.triggers import devicewatch, triggers
-from numalign.agent.triggers.devicewatch import DeviceWatch
+from numalign.agent.sources.pods import SOCKET as PODS_SOCKET
+from numalign.agent.sources.pods import PodsView
+from numalign.agent.triggers import triggers
 from numalign.agent.triggers.schedule import Pace
-from numalign.agent.triggers.triggers import Triggers
+from numalign.agent.triggers.triggers import DeviceWatch, Triggers
 from numalign.api.nrt.placementcodec import ContainerRef
 from numalign.kube.client import Client
 from numalign.kube.transport.transport import Limits
-from numalign.process import serve, tasks
+from numalign.process import metrics, serve, tasks
+from numalign.process.serve import Page, PageRequest, PageResponse
+
+READY_WITHIN: Final = 3
+"""Periods for which a report counts as young."""
+
+
+def status_pages(agent: Agent, period: float) -> dict[str, Page]:
+    def readiness(_: PageRequest) -> PageResponse:
+        age = agent.age()
+        if age is not None and age <= READY_WITHIN * period:
+            return PageResponse(f"ok: the report was right {age:.0f} s ago\n")
+        other = agent.other
+        standing = agent.standing
+        reasons = [*standing.withheld, *filter(None, [standing.failure])]
+        reasons += [f"{other} writes this node's report"] if other else []
+        since = "never" if age is None else f"{age:.0f} s ago"
+        return PageResponse("\n".join([f"last told: {since}", *reasons, ""]), 503)
+
+    return {
+        "/metrics": lambda _: PageResponse(agent.metrics.registry.text(), content_type=metrics.CONTENT_TYPE),
+        "/healthz": lambda _: PageResponse("ok\n"),
+        "/readyz": readiness,
+    }
+
 
 LIMITS: Final = Limits(connections=4, connect_seconds=5.0, call_seconds=10.0)
 """Nothing else happens while we wait for the API server, so that waiting has to end soon (exporter spec, D-16)."""
@@ -75,13 +103,13 @@ class Setup(Struct, frozen=True, kw_only=True):
 
 
 @contextlib.asynccontextmanager
-async def looker(
+async def snapshot_reader(
     places: Places, node: str = "", client: Client | None = None, *, proxy: bool = False
-) -> AsyncIterator[tuple[Looker, PodsView]]:
+) -> AsyncIterator[tuple[SnapshotReader, PodsView]]:
     """Open until the block is left; with what follows the kubelet's pods."""
     kubelet = PodResourcesClient(places.socket)
-    pods = PodsView(places.kubelet_root / podsapi.SOCKET)
-    fetch = configz.through_api_server(client.sender, node) if proxy and client is not None else None
+    pods = PodsView(places.kubelet_root / PODS_SOCKET)
+    fetch = kubeletconfig.through_api_server(client.sender, node) if proxy and client is not None else None
     sources = Sources(
         host=places.host,
         kubelet_root=places.kubelet_root,
@@ -92,7 +120,7 @@ async def looker(
         ),
     )
     try:
-        yield Looker(sources, Uids(node, pods, client), places.reference), pods
+        yield SnapshotReader(sources, UidLookup(node, pods, client), places.reference), pods
     finally:
         await kubelet.close()
         await pods.close()
@@ -103,11 +131,11 @@ async def run(setup: Setup, client: Client) -> None:
     places = setup.places
     files = triggers.of_kubelet(places.kubelet_root, places.notification, places.socket)
     async with contextlib.AsyncExitStack() as stack:
-        looks, pods = await stack.enter_async_context(looker(places, setup.node, client, proxy=setup.proxy))
+        looks, pods = await stack.enter_async_context(snapshot_reader(places, setup.node, client, proxy=setup.proxy))
         waiting = await stack.enter_async_context(Triggers(files, Pace(period=setup.manner.period, share=SHARE)))
         agent = Agent(setup.node, client, setup.manner, looks, waiting)
         if setup.address is not None:
-            pages = serve.Pages(http.pages(agent, setup.manner.period))
+            pages = serve.Pages(status_pages(agent, setup.manner.period))
             await stack.enter_async_context(serve.serving(pages, setup.address))
         beside: dict[str, tasks.Part] = {
             "events": agent.recorder.run(),
@@ -119,6 +147,6 @@ async def run(setup: Setup, client: Client) -> None:
         await tasks.together(agent.run(), beside)
 
 
-def _devices_changed(looks: Looker, waiting: Triggers) -> None:
+def _devices_changed(looks: SnapshotReader, waiting: Triggers) -> None:
     looks.sources.offer_changed()
-    waiting.ask(devicewatch.REASON)
+    waiting.ask(triggers.REASON)

@@ -13,8 +13,9 @@ from msgspec import Struct
 from numalign.api import errors
 from numalign.api.decode import fields
 from numalign.cli import fileio
-from numalign.kubelet import configuration, machinefile, presets, refusals, start, versions
-from numalign.kubelet.machine import Machine
+from numalign.kubelet import configuration, refusals, start, versions
+from numalign.kubelet.machine import machinefile, presets
+from numalign.kubelet.machine.machine import Machine
 from numalign.kubelet.settings import Settings
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.versions import Minor

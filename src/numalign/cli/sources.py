@@ -184,7 +184,8 @@ def at_once() -> Iterator[None]:
 
 def taken(source: ClusterSource) -> Snapshot:
     """Everything that decisions depend on, as it is now or was when the file was written."""
-    from numalign.scheduler.snapshot import collect, files
+    from numalign.scheduler.snapshot import files
+    from numalign.scheduler.snapshot import snapshot as collect
 
     if sum(map(bool, (source.snapshot, source.server, source.kubeconfig or source.context))) > 1:
         raise BadObject("Options", "", "", "--snapshot, --server and --kubeconfig are exclusive; give one")

@@ -12,13 +12,13 @@ from functools import cached_property
 
 from msgspec import Struct, field, structs
 
-from numalign.kubelet import mask as masks
 from numalign.kubelet.demand import ContainerDemand, PodDemand, Role
-from numalign.kubelet.hints import HintList, Room, Supply, UnlistedHints
-from numalign.kubelet.machine import Device, DevicePlugin, Machine
-from numalign.kubelet.mask import Mask
-from numalign.kubelet.merge import HintMap, Hints
+from numalign.kubelet.machine.machine import Device, DevicePlugin, Machine
 from numalign.kubelet.refusals import Refusal
+from numalign.kubelet.topologymanager import mask as masks
+from numalign.kubelet.topologymanager.hints import HintList, Room, Supply, UnlistedHints
+from numalign.kubelet.topologymanager.mask import Mask
+from numalign.kubelet.topologymanager.merge import HintMap, Hints
 from numalign.kubelet.versions import Behaviour
 
 Ids = frozenset[str]

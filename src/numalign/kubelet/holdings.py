@@ -14,14 +14,14 @@ from numalign.api.attributes.podplacements import HeldDevices, Holding, MemoryBl
 from numalign.api.decode.quantity import INT64_MAX
 from numalign.api.objects.pod import Pod
 from numalign.kubelet import demand as demands
-from numalign.kubelet import mask as masks
 from numalign.kubelet import versions
 from numalign.kubelet.demand import PodDemand, Role
 from numalign.kubelet.device import Held, Ids
-from numalign.kubelet.machine import Device
+from numalign.kubelet.machine.machine import Device
 from numalign.kubelet.memory.state import Block
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import ContainerPlacement, KubeletState, placement
+from numalign.kubelet.topologymanager import mask as masks
 
 DEFAULT_NAMESPACE = "default"
 WHOLE_POD = ""

@@ -11,20 +11,21 @@ from functools import cached_property
 
 from msgspec import Struct, structs
 
-from numalign.kubelet import options, versions
-from numalign.kubelet.cpu import start as cpu_start
+from numalign.kubelet import settings as options
+from numalign.kubelet import versions
+from numalign.kubelet.cpu import static as cpu_start
 from numalign.kubelet.cpu.static import StaticCPUs
 from numalign.kubelet.demand import Reading
 from numalign.kubelet.device import DeviceManager, Ids, Preference, lowest_ids
-from numalign.kubelet.machine import Machine
-from numalign.kubelet.memory import start as memory_start
+from numalign.kubelet.machine.machine import Machine
+from numalign.kubelet.memory import static as memory_start
 from numalign.kubelet.memory.static import StaticMemory
-from numalign.kubelet.merge import Rules
 from numalign.kubelet.refusals import StartRefusal
 from numalign.kubelet.settings import Settings
 from numalign.kubelet.state import KubeletState
+from numalign.kubelet.topologymanager.merge import Rules
 
-MANAGER = options.TOPOLOGY.manager
+MANAGER = options.TOPOLOGY_OPTIONS.manager
 PREFER_CLOSEST = "prefer-closest-numa-nodes"
 MAX_ZONES = "max-allowable-numa-nodes"
 KNOWN = frozenset({PREFER_CLOSEST, MAX_ZONES})
@@ -67,8 +68,8 @@ def start(machine: Machine, settings: Settings, prefer: Callable[[Preference], I
         settings=settings,
         rules=_rules(machine, settings),
         devices=DeviceManager(machine, versions.behaviour(settings.minor), prefer),
-        cpu=cpu_start.start(machine, settings),
-        memory=memory_start.start(machine, settings),
+        cpu=cpu_start.start_cpu_manager(machine, settings),
+        memory=memory_start.start_memory_manager(machine, settings),
     )
 
 
@@ -96,9 +97,9 @@ def _rules(machine: Machine, settings: Settings) -> Rules:
         return Rules(policy, machine.zone_ids)  # scope and options are not even parsed
     closest, most = False, DEFAULT_MAX_ZONES
     for name, text in settings.topology_options.items():
-        options.require_available(name, KNOWN, options.TOPOLOGY, settings)
+        options.require_available(name, KNOWN, options.TOPOLOGY_OPTIONS, settings)
         if name == PREFER_CLOSEST:
-            closest = options.boolean(name, text, options.TOPOLOGY)
+            closest = options.boolean_option(name, text, options.TOPOLOGY_OPTIONS)
         else:
             most = _max_zones(text)
     if closest and not all(zone.distances for zone in machine.zones):

@@ -14,8 +14,8 @@ from numalign.api.objects.pod import Pod
 from numalign.kubelet import demand as demands
 from numalign.kubelet.cpu.state import CPUState
 from numalign.kubelet.device import DeviceState, Held
-from numalign.kubelet.hints import Hint
 from numalign.kubelet.memory.state import Block, MemoryState
+from numalign.kubelet.topologymanager.hints import Hint
 
 Isolation = Literal["host", "pod", "container"]
 

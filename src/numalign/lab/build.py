@@ -138,7 +138,7 @@ MODULE_AT: Final = re.compile(r"([a-z0-9.-]+\.[a-z]+/\S+?)@(v[0-9]\S*?):")
 UNREACHABLE: Final = ("dial tcp", "no such host", "connection refused", "timeout", "410 Gone", "404 Not Found")
 
 
-class Built(Struct, frozen=True):
+class BuiltBinary(Struct, frozen=True):
     """A binary in the cache, and whether this call built it."""
 
     binary: Binary
@@ -168,7 +168,7 @@ def key(binary: Binary, go_version: str) -> str:
     return digest.hexdigest()[:16]
 
 
-def build(binaries: Iterable[Binary], announce: Callable[[Binary], None]) -> Iterator[Built]:
+def build(binaries: Iterable[Binary], announce: Callable[[Binary], None]) -> Iterator[BuiltBinary]:
     """Every binary, built if it is missing. `announce` is called before each build."""
     command = go()
     version = version_text(command)
@@ -183,7 +183,7 @@ def build(binaries: Iterable[Binary], announce: Callable[[Binary], None]) -> Ite
                 fresh = not path.exists()
                 if fresh:
                     _compile(command, binary, path)
-        yield Built(binary, path, fresh)
+        yield BuiltBinary(binary, path, fresh)
 
 
 @contextmanager

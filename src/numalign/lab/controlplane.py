@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from numalign.lab import build
 from numalign.lab.errors import LabError
-from numalign.lab.processes import Part, Program, end_all
+from numalign.lab.processes import Part, ProgramSpec, end_all
 from numalign.process import certificates
 from numalign.process.certificates import CryptographyMissing
 
@@ -34,7 +34,7 @@ PORTS: Final = range(20_000, 30_000)
 WITHOUT_CONTROLLERS: Final = "--disable-admission-plugins=ServiceAccount"
 
 
-class Programs(Struct, frozen=True):
+class ServerBinaries(Struct, frozen=True):
     etcd: Path
     apiserver: Path
 
@@ -55,7 +55,7 @@ class Account(Struct, frozen=True):
     group: str = ""
 
 
-class Plan(Struct, frozen=True, kw_only=True):
+class ServerPlan(Struct, frozen=True, kw_only=True):
     """How a server is started."""
 
     folder: Path
@@ -76,17 +76,17 @@ class Plan(Struct, frozen=True, kw_only=True):
         return self.folder / "service-accounts.key"
 
 
-def programs() -> Programs | None:
+def programs() -> ServerBinaries | None:
     """The programs, built if they are missing; None without Go."""
     if not build.found():
         return None
     etcd, apiserver = build.build(build.chosen(["etcd", "kube-apiserver"]), lambda _: None)
-    return Programs(etcd.path, apiserver.path)
+    return ServerBinaries(etcd.path, apiserver.path)
 
 
 @contextlib.contextmanager
-def running(folder: Path, found: Programs) -> Iterator[ControlPlane]:
-    plan = Plan(folder=folder, etcd_port=free_port(), peer_port=free_port(), port=free_port())
+def running(folder: Path, found: ServerBinaries) -> Iterator[ControlPlane]:
+    plan = ServerPlan(folder=folder, etcd_port=free_port(), peer_port=free_port(), port=free_port())
     prepare(plan, [Account("admin", TOKEN, ADMINS)])
     parts = [Part(program) for program in programs_of(plan, found)]
     try:
@@ -110,7 +110,7 @@ def require_start(parts: Iterable[Part], until: float) -> None:
             raise LabError(f"{part.program.title} is not ready: {part.last_words()}")
 
 
-def prepare(plan: Plan, accounts: Iterable[Account]) -> None:
+def prepare(plan: ServerPlan, accounts: Iterable[Account]) -> None:
     """Write the files that the server reads at start."""
     plan.folder.mkdir(parents=True, exist_ok=True)
     _keep(plan.folder / "tokens.csv", (f'{each.token},{each.user},{each.user},"{each.group}"\n' for each in accounts))
@@ -127,12 +127,12 @@ def _keep(path: Path, secrets: Iterable[str]) -> None:
     path.write_text("".join(secrets))
 
 
-def programs_of(plan: Plan, found: Programs) -> tuple[Program, Program]:
+def programs_of(plan: ServerPlan, found: ServerBinaries) -> tuple[ProgramSpec, ProgramSpec]:
     etcd = (str(found.etcd), *_etcd_flags(plan))
     server = (str(found.apiserver), *_api_flags(plan))
     return (
-        Program(name="etcd", command=etcd, log=plan.folder / "etcd.log"),
-        Program(name="kube-apiserver", command=server, log=plan.folder / "kube-apiserver.log"),
+        ProgramSpec(name="etcd", command=etcd, log=plan.folder / "etcd.log"),
+        ProgramSpec(name="kube-apiserver", command=server, log=plan.folder / "kube-apiserver.log"),
     )
 
 
@@ -161,7 +161,7 @@ def free_port() -> int:
     )
 
 
-def _etcd_flags(plan: Plan) -> list[str]:
+def _etcd_flags(plan: ServerPlan) -> list[str]:
     at, among = f"http://127.0.0.1:{plan.etcd_port}", f"http://127.0.0.1:{plan.peer_port}"
     return [
         f"--data-dir={plan.folder / 'data'}",
@@ -174,7 +174,7 @@ def _etcd_flags(plan: Plan) -> list[str]:
     ]
 
 
-def _api_flags(plan: Plan) -> list[str]:
+def _api_flags(plan: ServerPlan) -> list[str]:
     return [
         f"--etcd-servers=http://127.0.0.1:{plan.etcd_port}",
         f"--secure-port={plan.port}",

@@ -11,9 +11,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from numalign.api.attributes import cpuset
-from numalign.kubelet import machinecores
-from numalign.kubelet.machine import Core, HugePages, Machine, Zone
+from numalign.api.decode import cpuset
+from numalign.kubelet.machine import cores as machinecores
+from numalign.kubelet.machine.machine import Core, HugePages, Machine, Zone
 
 CPU: Final = "sys/devices/system/cpu"
 NODE: Final = "sys/devices/system/node"

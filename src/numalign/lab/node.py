@@ -15,10 +15,10 @@ import msgspec
 from msgspec import Struct, structs
 
 from numalign.agent.deviceplugin import config
-from numalign.kubelet import machinedevices
-from numalign.kubelet.machine import Machine
+from numalign.kubelet.machine import machinefile
+from numalign.kubelet.machine.machine import Machine
 from numalign.lab import machinetree, state
-from numalign.lab.processes import Part, Program
+from numalign.lab.processes import Part, ProgramSpec
 from numalign.lab.spec import LabSpec, NodeSpec
 
 
@@ -29,7 +29,7 @@ def of(spec: NodeSpec) -> Mapping[str, Any]:
     plugins = spec.machine.devices
     if not plugins:
         return {}
-    return {"devices": {name: machinedevices.write(name, plugin) for name, plugin in plugins.items()}}
+    return {"devices": {name: machinefile.write_devices(name, plugin) for name, plugin in plugins.items()}}
 
 
 def known(machine: Machine, file: Mapping[str, Any], source: str) -> Machine:
@@ -68,7 +68,7 @@ LAB_DECIDES: Final[dict[str, Any]] = {
 }
 
 
-class Place(Struct, frozen=True):
+class NodePaths(Struct, frozen=True):
     """The paths of a node's files, as seen from outside."""
 
     folder: Path
@@ -89,7 +89,7 @@ class Place(Struct, frozen=True):
         return (*shown, (str(self.root), KUBELET_ROOT), (str(self.folder / "var-log"), "/var/log"))
 
 
-class Access(Struct, frozen=True):
+class NodeAccess(Struct, frozen=True):
     """How a node's kubelet and agent reach the API server, and the kubelet's port."""
 
     kubelet: dict[str, object]
@@ -101,7 +101,7 @@ class Access(Struct, frozen=True):
 class LabNode:
     """A running node."""
 
-    def __init__(self, spec: NodeSpec, place: Place, parts: dict[str, Part]) -> None:
+    def __init__(self, spec: NodeSpec, place: NodePaths, parts: dict[str, Part]) -> None:
         self.spec, self.place, self.parts = spec, place, parts
         self.name = spec.name
 
@@ -128,7 +128,7 @@ class LabNode:
         return Path("/proc", str(self.parts["runtime"].pid), "root", inside)
 
 
-class Trees:
+class MachineTrees:
     """One tree per machine. Nodes share it, because no program writes into it."""
 
     def __init__(self, folder: Path) -> None:
@@ -142,7 +142,7 @@ class Trees:
         return self._folder / str(self._made.index(machine))
 
 
-def prepare(spec: NodeSpec, place: Place, access: Access) -> None:
+def prepare(spec: NodeSpec, place: NodePaths, access: NodeAccess) -> None:
     """Write everything that the node's programs read at start."""
     # The device plugin needs its folder and may start before the kubelet.
     for folder in (place.root / "device-plugins", place.logs, place.folder / "var-log"):
@@ -158,7 +158,7 @@ def prepare(spec: NodeSpec, place: Place, access: Access) -> None:
         file.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=2))
 
 
-def programs(spec: NodeSpec, place: Place, found: Mapping[str, Path]) -> list[Program]:
+def programs(spec: NodeSpec, place: NodePaths, found: Mapping[str, Path]) -> list[ProgramSpec]:
     """The programs of a node, in start order."""
     made = [
         _program(spec, place, "runtime", str(found["fakecri"]), f"unix://{RUNTIME_SOCKET}"),
@@ -169,7 +169,7 @@ def programs(spec: NodeSpec, place: Place, found: Mapping[str, Path]) -> list[Pr
     return made
 
 
-def publishers(lab: LabSpec, node: LabNode, found: Mapping[str, Path], admin: Path) -> list[Program]:
+def publishers(lab: LabSpec, node: LabNode, found: Mapping[str, Path], admin: Path) -> list[ProgramSpec]:
     """The publishers of a node, started once it is Ready: other publishers than ours do not wait for a kubelet."""
     made = []
     for reporter in lab.reporters(node.spec):
@@ -183,8 +183,8 @@ def publishers(lab: LabSpec, node: LabNode, found: Mapping[str, Path], admin: Pa
     return made
 
 
-def _program(spec: NodeSpec, place: Place, name: str, *command: str, **environment: str) -> Program:
-    return Program(
+def _program(spec: NodeSpec, place: NodePaths, name: str, *command: str, **environment: str) -> ProgramSpec:
+    return ProgramSpec(
         name=name,
         command=command,
         log=place.logs / f"{name}.log",

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from numalign.agent.triggers.inotify import Inotify
+from numalign.agent.sources.filewatch import Inotify
 from numalign.lab import build, launching, machinetree
 from numalign.lab.errors import LabError
 from numalign.lab.node import KUBELET_ROOT

@@ -28,7 +28,7 @@ PANICS: Final = ("panic: ", "fatal error: ")
 """The first line of a Go panic; a long stack trace follows."""
 
 
-class Program(Struct, frozen=True, kw_only=True):
+class ProgramSpec(Struct, frozen=True, kw_only=True):
     """A program to run, and its environment."""
 
     name: str
@@ -53,7 +53,7 @@ class Program(Struct, frozen=True, kw_only=True):
 
 
 class Part:
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: ProgramSpec) -> None:
         self.program = program
         self.wanted = False
         """Whether it is restarted when it ends."""

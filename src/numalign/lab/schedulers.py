@@ -12,9 +12,9 @@ import msgspec
 
 from numalign.api.objects.pod import DEFAULT_SCHEDULER
 from numalign.lab import accounts, controlplane
-from numalign.lab.controlplane import Plan
+from numalign.lab.controlplane import ServerPlan
 from numalign.lab.node import OURS
-from numalign.lab.processes import Program
+from numalign.lab.processes import ProgramSpec
 from numalign.lab.spec import LabSpec
 
 REFERENCE, REFERENCE_PROGRAM = "reference", "reference-scheduler"
@@ -32,11 +32,11 @@ def binaries(lab: LabSpec) -> list[str]:
     return [name for name, wanted in asked.items() if wanted]
 
 
-def programs(lab: LabSpec, plan: Plan, found: dict[str, Path], kubeconfigs: dict[str, Path]) -> list[Program]:
+def programs(lab: LabSpec, plan: ServerPlan, found: dict[str, Path], kubeconfigs: dict[str, Path]) -> list[ProgramSpec]:
     """`kubeconfigs` are by account."""
 
-    def program(name: str, *command: str, port: int = 0) -> Program:
-        return Program(name=name, command=command, log=plan.folder / f"{name}.log", port=port)
+    def program(name: str, *command: str, port: int = 0) -> ProgramSpec:
+        return ProgramSpec(name=name, command=command, log=plan.folder / f"{name}.log", port=port)
 
     made = []
     if lab.controllers:
@@ -57,7 +57,7 @@ def programs(lab: LabSpec, plan: Plan, found: dict[str, Path], kubeconfigs: dict
     return made
 
 
-def _controller_flags(plan: Plan, kubeconfig: Path) -> list[str]:
+def _controller_flags(plan: ServerPlan, kubeconfig: Path) -> list[str]:
     return [
         f"--kubeconfig={kubeconfig}",
         "--leader-elect=false",

@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 
 from numalign.api.errors import BadObject
 from numalign.kubelet import configuration, refusals, start, versions
-from numalign.kubelet.machine import Machine
+from numalign.kubelet.machine.machine import Machine
 from numalign.kubelet.settings import Settings
 from numalign.kubelet.start import Kubelet
 from numalign.lab import build

@@ -22,15 +22,15 @@ from numalign.api.objects.pod import ResourceList
 from numalign.kube import errors, resources
 from numalign.kube.client import Client
 from numalign.kube.resources import Named, Target
-from numalign.kubelet.machine import Machine
+from numalign.kubelet.machine.machine import Machine
 from numalign.lab import accounts, build, controlplane, node, preflight, processes, schedulers, state
 from numalign.lab import spec as specs
 from numalign.lab.accounts import AnyObject
-from numalign.lab.controlplane import Account, Plan, Programs
+from numalign.lab.controlplane import Account, ServerBinaries, ServerPlan
 from numalign.lab.errors import LabError
 from numalign.lab.lab import Lab, Say
-from numalign.lab.node import Access, LabNode, Place, Trees
-from numalign.lab.processes import Part, Program
+from numalign.lab.node import LabNode, MachineTrees, NodeAccess, NodePaths
+from numalign.lab.processes import Part, ProgramSpec
 from numalign.lab.spec import LabSpec
 from numalign.scheduler import main
 from numalign.simulator.nodes.publisher import crd
@@ -175,8 +175,8 @@ def _built(lab: Lab) -> dict[str, Path]:
     return found
 
 
-async def _start_server(lab: Lab, found: Mapping[str, Path], known: Mapping[str, Account]) -> Plan:
-    plan = Plan(
+async def _start_server(lab: Lab, found: Mapping[str, Path], known: Mapping[str, Account]) -> ServerPlan:
+    plan = ServerPlan(
         folder=lab.place / state.CONTROL,
         etcd_port=controlplane.free_port(),
         peer_port=controlplane.free_port(),
@@ -185,7 +185,7 @@ async def _start_server(lab: Lab, found: Mapping[str, Path], known: Mapping[str,
         flags=(*ON_LOOPBACK, AS_ANYWHERE if lab.spec.controllers else ALONE),
     )
     controlplane.prepare(plan, known.values())
-    for program in controlplane.programs_of(plan, Programs(found["etcd"], found["kube-apiserver"])):
+    for program in controlplane.programs_of(plan, ServerBinaries(found["etcd"], found["kube-apiserver"])):
         lab.parts[program.name] = _started(program)
     lab.url = f"https://127.0.0.1:{plan.port}"
     token, until = known[accounts.ADMIN].token, time.monotonic() + controlplane.SECONDS_TO_START
@@ -196,7 +196,7 @@ async def _start_server(lab: Lab, found: Mapping[str, Path], known: Mapping[str,
     return plan
 
 
-def _write_kubeconfigs(lab: Lab, plan: Plan, known: Mapping[str, Account]) -> dict[str, Path]:
+def _write_kubeconfigs(lab: Lab, plan: ServerPlan, known: Mapping[str, Account]) -> dict[str, Path]:
     """The administrator's kubeconfig in the lab's folder, those of components beside the server."""
     files = {accounts.ADMIN: lab.kubeconfig}
     beside = (*accounts.COMPONENTS, accounts.SCHEDULER, accounts.COLLECTOR)
@@ -208,17 +208,17 @@ def _write_kubeconfigs(lab: Lab, plan: Plan, known: Mapping[str, Account]) -> di
 
 
 def _start_nodes(lab: Lab, found: dict[str, Path], logins: Mapping[str, dict[str, object]]) -> None:
-    trees = Trees(lab.place / "machines")
+    trees = MachineTrees(lab.place / "machines")
     for spec in lab.spec.nodes:
-        place = Place(lab.place / state.NODES / spec.name, trees.of(spec.machine))
+        place = NodePaths(lab.place / state.NODES / spec.name, trees.of(spec.machine))
         kubelet, agent = logins[accounts.node_user(spec.name)], logins[accounts.agent_user(spec.name)]
-        node.prepare(spec, place, Access(kubelet, agent, controlplane.free_port()))
+        node.prepare(spec, place, NodeAccess(kubelet, agent, controlplane.free_port()))
         programs = node.programs(spec, place, found)
         lab.nodes[spec.name] = LabNode(spec, place, {each.name: _started(each) for each in programs})
     lab.say(f"{len(lab.nodes)} kubelet{'s' if len(lab.nodes) != 1 else ''} started")
 
 
-def _start_beside(lab: Lab, programs: list[Program]) -> None:
+def _start_beside(lab: Lab, programs: list[ProgramSpec]) -> None:
     lab.parts |= {each.name: _started(each) for each in programs}
 
 
@@ -229,7 +229,7 @@ def _start_publishers(lab: Lab, found: Mapping[str, Path]) -> None:
         }
 
 
-def _started(program: Program) -> Part:
+def _started(program: ProgramSpec) -> Part:
     part = Part(program)
     part.start()
     return part

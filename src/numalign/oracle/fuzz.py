@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct, field
 
 from numalign.oracle.harness import ask
-from numalign.oracle.harness.ask import OFTEN, ONCE, SURELY, Judged, Program
+from numalign.oracle.harness.ask import OFTEN, ONCE, SURELY, JudgedCase, OracleProgram
 from numalign.oracle.harness.divergence import Case
 from numalign.oracle.harness.shrink import shrunk
 from numalign.oracle.sources import Source
@@ -29,11 +29,11 @@ COMPARED: Final = ("agreed", "deliberate", "differs")
 
 Counts = Counter[tuple[str, str]]
 """The number of cases by family and finding."""
-Chunk = tuple[Counts, int, list[Judged]]
+Chunk = tuple[Counts, int, list[JudgedCase]]
 """The result of a chunk: counts, questions that could be compared, disagreements."""
 
 
-class Plan(Struct, frozen=True, kw_only=True):
+class FuzzPlan(Struct, frozen=True, kw_only=True):
     """What to ask, which program, and when to stop: after the cases or the minutes."""
 
     program: Path
@@ -47,13 +47,13 @@ class Plan(Struct, frozen=True, kw_only=True):
         return [self.source.draw(self.seed, number) for number in range(start, stop)]
 
 
-class Summary(Struct):
+class FuzzSummary(Struct):
     """The result so far."""
 
     counts: Counts = field(default_factory=Counter)
     asked: int = 0
     """Questions in all cases that could be compared."""
-    found: list[Judged] = field(default_factory=list)
+    found: list[JudgedCase] = field(default_factory=list)
 
     def of(self, *findings: str) -> int:
         return sum(number for (_, finding), number in self.counts.items() if finding in findings)
@@ -71,9 +71,9 @@ class Summary(Struct):
         return self.of("differs")
 
 
-def campaign(plan: Plan, progress: Callable[[Summary], None]) -> Summary:
+def campaign(plan: FuzzPlan, progress: Callable[[FuzzSummary], None]) -> FuzzSummary:
     """Run the plan. `progress` is called after every chunk."""
-    summary = Summary()
+    summary = FuzzSummary()
     until = None if plan.minutes is None else time.monotonic() + 60 * plan.minutes
     with ProcessPoolExecutor(plan.workers, initializer=_begin, initargs=(plan,)) as pool:
         for counts, asked, found in _chunks(plan, pool, until):
@@ -84,25 +84,25 @@ def campaign(plan: Plan, progress: Callable[[Summary], None]) -> Summary:
     return summary
 
 
-def recorded(plan: Plan) -> Iterator[Case]:
+def recorded(plan: FuzzPlan) -> Iterator[Case]:
     """The real answers to the plan's cases, without those that are not stable."""
-    with Program(plan.program, OFTEN) as program:
+    with OracleProgram(plan.program, OFTEN) as program:
         for start in range(0, plan.cases, plan.source.chunk):
             answers = program.ask(plan.draw(start, min(start + plan.source.chunk, plan.cases)))
             yield from (answer for answer in answers if ask.is_answered(answer))
 
 
-def reduced(plan: Plan, judged: Judged) -> Judged:
+def reduced(plan: FuzzPlan, judged: JudgedCase) -> JudgedCase:
     """The disagreement, shrunk as far as possible."""
-    with Program(plan.program, OFTEN) as program:
+    with OracleProgram(plan.program, OFTEN) as program:
 
-        def judged_again(case: Case) -> Judged:
+        def judged_again(case: Case) -> JudgedCase:
             return ask.ask(program, [(judged.family, case)], plan.source.judge)[0]
 
         return judged_again(shrunk(judged.case, lambda case: ask.differs(judged_again(case)), plan.source.smaller))
 
 
-def save(judged: Judged, folder: Path, source: Source) -> Path:
+def save(judged: JudgedCase, folder: Path, source: Source) -> Path:
     """Save the real answer as a recording."""
     path = folder / source.version / f"{judged.answer.get('id', 'case')}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -110,7 +110,7 @@ def save(judged: Judged, folder: Path, source: Source) -> Path:
     return path
 
 
-def _chunks(plan: Plan, pool: ProcessPoolExecutor, until: float | None) -> Iterator[Chunk]:
+def _chunks(plan: FuzzPlan, pool: ProcessPoolExecutor, until: float | None) -> Iterator[Chunk]:
     starts = iter(range(0, plan.cases, plan.source.chunk))
     running: set[Future[Chunk]] = set()
     while True:
@@ -129,13 +129,13 @@ def _chunks(plan: Plan, pool: ProcessPoolExecutor, until: float | None) -> Itera
 class _Worker:
     """State that a worker process keeps between chunks."""
 
-    plan: Plan
-    pair: ask.Pair
+    plan: FuzzPlan
+    pair: ask.ProgramPair
 
 
-def _begin(plan: Plan) -> None:
-    once, sure = (Program(plan.program, ("-workers", "1", *often)) for often in (ONCE, SURELY))
-    _Worker.plan, _Worker.pair = plan, ask.Pair(once, sure, plan.source.judge)
+def _begin(plan: FuzzPlan) -> None:
+    once, sure = (OracleProgram(plan.program, ("-workers", "1", *often)) for often in (ONCE, SURELY))
+    _Worker.plan, _Worker.pair = plan, ask.ProgramPair(once, sure, plan.source.judge)
 
 
 def _chunk(start: int, count: int) -> Chunk:

@@ -12,14 +12,14 @@ from itertools import product
 from operator import and_
 from typing import Any, NamedTuple
 
-from numalign.kubelet import mask as masks
-from numalign.kubelet import policies
-from numalign.kubelet.hints import Hint, HintList
-from numalign.kubelet.merge import HintMap, Rules
-from numalign.kubelet.policies import PolicyResult
+from numalign.kubelet.topologymanager import mask as masks
+from numalign.kubelet.topologymanager import policies
+from numalign.kubelet.topologymanager.hints import Hint, HintList
+from numalign.kubelet.topologymanager.merge import HintMap, Rules
+from numalign.kubelet.topologymanager.policies import PolicyResult
 from numalign.oracle.harness import suite
 from numalign.oracle.harness.divergence import Case, Difference
-from numalign.oracle.harness.suite import Deliberate, Suite
+from numalign.oracle.harness.suite import DeliberateDifference, Suite
 from numalign.oracle.kubelet import forms
 
 RawHint = tuple[list[int] | None, bool]
@@ -142,13 +142,13 @@ def _is_koordinators(case: Case) -> bool:
     return all(expect[key] == merged[key] for key in merged) and bool(expect["reasons"]) is not merged["admit"]
 
 
-NARROWER = Deliberate(
+NARROWER = DeliberateDifference(
     "koordinator-narrower",
     "where one resource wants fewer zones than another the kubelet keeps what they share",
     _is_given_up,
     _is_koordinators,
 )
-EXCLUSIVE = Deliberate(
+EXCLUSIVE = DeliberateDifference(
     "koordinator-exclusive",
     "zones for one pod alone wait for a mode in which we enforce placement ourselves",
     wants_exclusion,

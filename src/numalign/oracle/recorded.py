@@ -17,7 +17,7 @@ from numalign.api.errors import BadObject
 from numalign.oracle import koordinatormerge
 from numalign.oracle.harness import files, suite
 from numalign.oracle.harness.divergence import Case, Difference
-from numalign.oracle.harness.files import Found
+from numalign.oracle.harness.files import RecordedValue
 from numalign.oracle.harness.suite import Outcome, Suite, SuiteVerdict
 from numalign.oracle.plugin.suites import caches, filters, formats, numasets, scores, settings
 from numalign.oracle.publishers import cases as publishers
@@ -42,7 +42,7 @@ NOT_APPLICABLE: dict[str, str] = {
 """Suites that do not apply, and why."""
 
 
-class Recorded(Struct, frozen=True):
+class RecordedCase(Struct, frozen=True):
     """One recorded case, its place in the file, and its suite."""
 
     where: str
@@ -51,7 +51,7 @@ class Recorded(Struct, frozen=True):
     case: Case
 
 
-def load(path: Path) -> list[Recorded] | None:
+def load(path: Path) -> list[RecordedCase] | None:
     """The cases of the file, or None if the file is of another kind."""
     values = iter(files.values(path))
     found = next(values, None)
@@ -69,17 +69,17 @@ def load(path: Path) -> list[Recorded] | None:
     return None
 
 
-def _of_publishers(found: Found) -> list[Recorded]:
-    return [Recorded(f"{found.where}, {name}", name, id, case) for name, id, case in tables.rows(found)]
+def _of_publishers(found: RecordedValue) -> list[RecordedCase]:
+    return [RecordedCase(f"{found.where}, {name}", name, id, case) for name, id, case in tables.rows(found)]
 
 
-def _some(cases: list[Recorded], where: str) -> list[Recorded]:
+def _some(cases: list[RecordedCase], where: str) -> list[RecordedCase]:
     if not cases:
         raise BadObject(files.KIND, where, "", "holds no case; give a file with recorded cases")
     return cases
 
 
-def _recorded(case: Any, where: str, fixtures: Any) -> Recorded:
+def _recorded(case: Any, where: str, fixtures: Any) -> RecordedCase:
     if not isinstance(case, Mapping):
         raise BadObject(files.KIND, where, "", f"is {errors.echo(case)}; a case is a JSON object")
     for field in ("id", "input", "expect"):
@@ -88,13 +88,13 @@ def _recorded(case: Any, where: str, fixtures: Any) -> Recorded:
     suite = case.get("suite", case.get("group"))
     if not isinstance(suite, str):
         raise BadObject(files.KIND, where, "suite", "is missing; it says what the case was recorded from")
-    return Recorded(where, suite, str(case["id"]), {**case, "fixtures": fixtures})
+    return RecordedCase(where, suite, str(case["id"]), {**case, "fixtures": fixtures})
 
 
 class CheckedCase(SuiteVerdict, frozen=True, kw_only=True):
     """A recorded case with its verdict."""
 
-    recorded: Recorded
+    recorded: RecordedCase
 
 
 class SuiteTally(Struct, frozen=True):
@@ -124,11 +124,11 @@ class SuiteReport(Struct, frozen=True):
         return sum(each.equal + each.deliberate + each.mismatch + each.not_applicable for each in tallies)
 
 
-def judge(recorded: Recorded) -> CheckedCase:
+def judge(recorded: RecordedCase) -> CheckedCase:
     return CheckedCase(recorded=recorded, **structs.asdict(_verdict(recorded)))
 
 
-def _verdict(recorded: Recorded) -> SuiteVerdict:
+def _verdict(recorded: RecordedCase) -> SuiteVerdict:
     if recorded.suite in NOT_APPLICABLE:
         return SuiteVerdict(Outcome.NOT_APPLICABLE, why=NOT_APPLICABLE[recorded.suite])
     if recorded.suite not in SUITES:

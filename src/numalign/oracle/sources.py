@@ -54,7 +54,7 @@ class Source(Struct, frozen=True, kw_only=True):
         return build.found() and build.locate(self.binary, build.version_text(build.go())).exists()
 
 
-class Kubelet(Source, frozen=True, kw_only=True):
+class KubeletSource(Source, frozen=True, kw_only=True):
     """The kubelet's managers of one minor."""
 
     minor: Minor
@@ -69,7 +69,7 @@ def of(text: str) -> Source:
     return scheduler() if text == SCHEDULER else kubelet(text, others=(REFERENCE, SCHEDULER, *PUBLISHERS))
 
 
-def kubelet(text: str, others: tuple[str, ...] = ()) -> Kubelet:
+def kubelet(text: str, others: tuple[str, ...] = ()) -> KubeletSource:
     """Parse `kubelet` (the newest minor with an oracle program) or `kubelet@1.36`."""
     name, _, version = text.partition("@")
     if name != "kubelet" or (version or NEWEST) not in build.ORACLE_MINORS:
@@ -78,7 +78,7 @@ def kubelet(text: str, others: tuple[str, ...] = ()) -> Kubelet:
     version = version or NEWEST
     (binary,) = build.chosen([f"oracle-kubelet-{version}"])
     minor = Minor(*map(int, version.split(".")))
-    return Kubelet(
+    return KubeletSource(
         version=version,
         binary=binary,
         draw=partial(kubelet_cases.draw, minor=minor),

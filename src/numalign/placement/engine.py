@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
-from numalign.api.nrt import repairs
+from numalign.api.attributes import repairs
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.api.objects import resourcenames
 from numalign.api.objects.node import Node

@@ -42,7 +42,7 @@ from numalign.placement.kernels.block import Kernel
 from numalign.placement.kernels.plan import Scoring
 from numalign.placement.ledger.charges import PodLife
 from numalign.placement.ledger.nodeledger import Row
-from numalign.placement.ledger.sync import Mirror
+from numalign.placement.ledger.sync import LedgerSync
 from numalign.placement.rowmodel import evaluate
 from numalign.placement.rowmodel.evaluate import Verdict
 from numalign.placement.settings import Settings
@@ -70,7 +70,7 @@ class ExactFlavour:
     """Decisions on the mirrored ledger."""
 
     def __init__(self, settings: Settings, columns: Columns, shapes: Shapes, tenants: Tenants) -> None:
-        self.mirror = Mirror(columns, shapes, self._placed_by_others, self._revised)
+        self.mirror = LedgerSync(columns, shapes, self._placed_by_others, self._revised)
         self.committer = Committer(self.mirror, shapes, trust_bind_order=settings.trust_bind_order)
         weights = tuple(sorted((columns.column(name), weight) for name, weight in settings.weights.items()))
         self.evaluation = Evaluation(columns, Scoring(settings.strategy, weights), self._ask, scalar)
@@ -204,8 +204,8 @@ class ExactFlavour:
         decision, log = self._decision(pod, table, number, NOTHING), self.columns.log
         is_current = table.seen == log.generation
         has_room = fit.charge(self.columns, number, table.totals)
-        self.tenants.note_one(decision.uid, self.columns.names[number], table.totals.pairs)
-        self.mirror.enter((decision,), (number,), (NOBODY,))
+        self.tenants.note(decision.uid, self.columns.names[number], table.totals.pairs)
+        self.mirror.enter(decision, number, NOBODY)
         if is_current:
             table.seen = log.generation
             if not has_room:
@@ -229,8 +229,8 @@ class ExactFlavour:
         chargerow.take(flat, number, spots, self.evaluation.plan(table, kind))
         fit.charge(columns, number, table.totals)
         decision = self._decision(pod, table, number, template)
-        self.tenants.note_one(decision.uid, columns.names[number], table.totals.pairs)
-        self.mirror.enter((decision,), (number,), (tenure,))
+        self.tenants.note(decision.uid, columns.names[number], table.totals.pairs)
+        self.mirror.enter(decision, number, tenure)
         return decision
 
     def _settled(self, table: VerdictTable, kind: int, masks: bytes) -> Settled | None:

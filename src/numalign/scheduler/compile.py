@@ -27,21 +27,21 @@ PERIOD: Final = 1.0
 WITHOUT: Final = "the kernel stays plain Python: %s"
 
 
-class Engine(Protocol):
+class CompiledEngine(Protocol):
     @property
     def kernel(self) -> object | None: ...
 
     def warm(self) -> bool: ...
 
 
-async def when_large(engine: Engine, nodes: Callable[[], int], clock: Clock) -> bool:
+async def when_large(engine: CompiledEngine, nodes: Callable[[], int], clock: Clock) -> bool:
     """As soon as the cluster has many nodes; with few, there is nothing to gain for the memory that it takes."""
     while nodes() < MANY_NODES:
         await clock.sleep(PERIOD)
     return await warmed(engine)
 
 
-async def warmed(engine: Engine, compiling: Sequence[str] = COMPILE) -> bool:
+async def warmed(engine: CompiledEngine, compiling: Sequence[str] = COMPILE) -> bool:
     """Whether machine code serves from now on; if not, it was said why."""
     if engine.kernel is None:
         return False

@@ -17,58 +17,56 @@ from numalign.placement.decisions import Decision, Randomness
 from numalign.process.log import about
 from numalign.scheduler import metrics
 from numalign.scheduler.bind import volumes
-from numalign.scheduler.bind.binder import Bind
-from numalign.scheduler.bind.volumes import Volumes
-from numalign.scheduler.choose import choose, zonefilter
-from numalign.scheduler.choose.attempt import Surroundings
-from numalign.scheduler.choose.choose import Attempt, Chosen, NoNode
-from numalign.scheduler.choose.profiles import ZONES, Profile
-from numalign.scheduler.choose.scoredetails import Ranking
-from numalign.scheduler.cluster import Cluster
-from numalign.scheduler.events import messages
-from numalign.scheduler.events.podhistory import SILENT, Stories
-from numalign.scheduler.events.publish import SCHEDULER_ERROR, UNSCHEDULABLE, Publisher, Wait
-from numalign.scheduler.explain.decisionlog import FORGETFUL, Chances, Recollection, Turn
-from numalign.scheduler.intake.stormguard import Rejections
+from numalign.scheduler.bind.binder import PendingBinding
+from numalign.scheduler.bind.volumes import VolumeBinder
+from numalign.scheduler.choose import choose, filtering, messages
+from numalign.scheduler.choose.choose import Attempt, AttemptContext, Chosen, NoNode
+from numalign.scheduler.choose.cluster import Cluster
+from numalign.scheduler.choose.decisionlog import FORGETFUL, DecisionLog, LoggedAttempt, RecordedRandomness
+from numalign.scheduler.choose.scoring import ScoreDetails
+from numalign.scheduler.choose.stormguard import StormGuard
+from numalign.scheduler.events.podhistory import SILENT, PodHistories
+from numalign.scheduler.events.publish import SCHEDULER_ERROR, UNSCHEDULABLE, PendingReason, Publisher
 from numalign.scheduler.metrics import Metrics
-from numalign.scheduler.preempt.preemption import Asked
+from numalign.scheduler.preempt.preemption import PreemptionRequest
 from numalign.scheduler.preempt.preemptor import Preemptor
-from numalign.scheduler.queue.queue import Queue
-from numalign.scheduler.queue.queued import Queued, Rejection
+from numalign.scheduler.profiles import ZONES, Profile
+from numalign.scheduler.queue.queue import SchedulingQueue
+from numalign.scheduler.queue.queued import QueuedPod, Rejection
 
 LOG: Final = logging.getLogger(__name__)
 AT_ONCE: Final = 16
 """Attempts in a row before watches and answers get their turn."""
 
 
-class Binder(Protocol):
-    def start(self, bind: Bind) -> None: ...
+class BindQueue(Protocol):
+    def start(self, bind: PendingBinding) -> None: ...
 
 
 class Cycle:
     def __init__(
         self,
         cluster: Cluster,
-        queue: Queue,
+        queue: SchedulingQueue,
         profiles: Mapping[str, Profile],
         *,
-        binder: Binder,
-        volumes: Volumes,
+        binder: BindQueue,
+        volumes: VolumeBinder,
         publisher: Publisher,
-        rejections: Rejections,
+        rejections: StormGuard,
         counts: Metrics,
         clock: Clock,
         rng: Randomness,
-        stories: Stories = SILENT,
-        recollection: Recollection = FORGETFUL,
+        stories: PodHistories = SILENT,
+        recollection: DecisionLog = FORGETFUL,
         preemptor: Preemptor | None = None,
     ) -> None:
         """`preemptor`: looks for pods to evict, where no node is found; None: nobody does."""
         self._cluster, self._queue, self._profiles = cluster, queue, profiles
         self._binder, self._volumes, self._publisher = binder, volumes, publisher
-        self._metrics, self._clock, self._chances = counts, clock, Chances(rng)
+        self._metrics, self._clock, self._chances = counts, clock, RecordedRandomness(rng)
         self._stories, self._recollection, self._preemptor = stories, recollection, preemptor
-        self._surroundings = Surroundings(cluster, queue.nominations, rejections)
+        self._surroundings = AttemptContext(cluster, queue.nominations, rejections)
         self.start = 0
         """Where the next search for nodes begins, if it is not for all."""
         self._wake = asyncio.Event()
@@ -88,7 +86,7 @@ class Cycle:
                 self.step(queued)
             await asyncio.sleep(0)
 
-    def step(self, queued: Queued) -> None:
+    def step(self, queued: QueuedPod) -> None:
         """One attempt."""
         begun = self._clock.now()
         try:
@@ -97,16 +95,16 @@ class Cycle:
             LOG.exception("attempt failed", extra=about(pod=queued.pod.metadata.full_name, uid=queued.uid))
             self._fail(queued, f"{type(problem).__name__}: {problem}", begun)
 
-    def _attempt(self, queued: Queued, begun: float) -> None:
+    def _attempt(self, queued: QueuedPod, begun: float) -> None:
         pod, profile = queued.pod, self._profiles.get(queued.profile)
         if profile is None or self._is_over(pod):
             return self._queue.done(queued.uid)
         try:
-            shape = zonefilter.shape(profile, self._cluster.engine, pod)
+            shape = filtering.shape(profile, self._cluster.engine, pod)
         except BadObject as problem:
             refusal = Rejection(reasons={ZONES: (str(problem),)}, zones_of=frozenset())
             return self._refuse(queued, refusal, str(problem), begun)
-        ranking = Ranking(self._clock.now) if self._recollection.wants_details(begun) else None
+        ranking = ScoreDetails(self._clock.now) if self._recollection.wants_details(begun) else None
         attempt = self._surroundings.attempt(pod, shape, begun, self.start, ranking)
         found = choose.choose(attempt, profile, self._cluster, self._chances)
         self._metrics.chose(self._clock.now() - begun, ranking.phases if ranking is not None else {})
@@ -124,19 +122,19 @@ class Cycle:
             return True
         return pod.metadata.uid in self._cluster.assumed
 
-    def _bind(self, queued: Queued, decision: Decision, profile: Profile, begun: float) -> None:
+    def _bind(self, queued: QueuedPod, decision: Decision, profile: Profile, begun: float) -> None:
         plan = volumes.planned(queued.pod, profile, self._cluster.world, decision.node)
         if plan is not None:
             self._volumes.assume(plan)
         placed = self._cluster.assume(queued.pod, decision)
         self._queue.nominations.remove(queued.uid)
-        self._binder.start(Bind(queued, placed, decision, begun, plan, profile.volume_seconds))
+        self._binder.start(PendingBinding(queued, placed, decision, begun, plan, profile.volume_seconds))
 
-    def _turn_down(self, queued: Queued, found: NoNode, attempt: Attempt, profile: Profile) -> None:
+    def _turn_down(self, queued: QueuedPod, found: NoNode, attempt: Attempt, profile: Profile) -> None:
         refusal = messages.refusal(found, queued.pod, attempt.shape, self._cluster.engine)
         if self._preemptor is None or profile.preemption is None or not found.nodes:
             return self._refuse(queued, refusal.rejection, refusal.message, attempt.now)
-        asked = Asked(
+        asked = PreemptionRequest(
             pod=queued.pod,
             shape=attempt.shape,
             found=found,
@@ -149,30 +147,30 @@ class Cycle:
         self._refuse(queued, refusal.rejection, message, attempt.now, nominated=told.nominated)
 
     def _refuse(
-        self, queued: Queued, rejection: Rejection, message: str, begun: float, *, nominated: str | None = None
+        self, queued: QueuedPod, rejection: Rejection, message: str, begun: float, *, nominated: str | None = None
     ) -> None:
         waiting = self._queue.park(queued.uid, rejection, self._clock.now())
         if waiting is not None:
-            self._publisher.refused(waiting.pod, Wait(UNSCHEDULABLE, message, nominated))
+            self._publisher.refused(waiting.pod, PendingReason(UNSCHEDULABLE, message, nominated))
         self._remember_refused(queued, metrics.UNSCHEDULABLE, message, begun)
         if nominated:
             self._stories.tell(queued.pod.metadata, "nominated", node=nominated)
         self._count(queued, metrics.UNSCHEDULABLE, begun)
 
-    def _fail(self, queued: Queued, message: str, begun: float) -> None:
+    def _fail(self, queued: QueuedPod, message: str, begun: float) -> None:
         self._queue.wake(self._cluster.forget(queued.uid), self._clock.now())
         waiting = self._queue.fail(queued.uid, self._clock.now())
         if waiting is not None:
-            self._publisher.refused(waiting.pod, Wait(SCHEDULER_ERROR, message))
+            self._publisher.refused(waiting.pod, PendingReason(SCHEDULER_ERROR, message))
         self._remember_refused(queued, metrics.ERROR, message, begun)
         self._count(queued, metrics.ERROR, begun)
 
-    def _count(self, queued: Queued, result: str, begun: float) -> None:
+    def _count(self, queued: QueuedPod, result: str, begun: float) -> None:
         self._metrics.attempt_seconds.observe(result, queued.profile, number=self._clock.now() - begun)
 
-    def _remember_chosen(self, queued: Queued, found: Chosen, attempt: Attempt) -> None:
+    def _remember_chosen(self, queued: QueuedPod, found: Chosen, attempt: Attempt) -> None:
         self._recollection.note(
-            Turn(
+            LoggedAttempt(
                 pod=queued.pod.metadata,
                 attempt=queued.attempts,
                 at=attempt.now,
@@ -188,10 +186,10 @@ class Cycle:
         node = found.decision.node
         self._stories.tell(queued.pod.metadata, "chosen", attempt=queued.attempts, after=queued.cause, node=node)
 
-    def _remember_refused(self, queued: Queued, result: str, message: str, begun: float) -> None:
+    def _remember_refused(self, queued: QueuedPod, result: str, message: str, begun: float) -> None:
         self._chances.drawn()
         self._recollection.note(
-            Turn(
+            LoggedAttempt(
                 pod=queued.pod.metadata,
                 attempt=queued.attempts,
                 at=begun,

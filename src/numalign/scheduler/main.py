@@ -25,32 +25,29 @@ from numalign.kube.leader import leading
 from numalign.kube.leader.lease import Election
 from numalign.placement.decisions import Randomness
 from numalign.placement.engine import Engine
-from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.nodes.nodeaffinity import NodeAffinity
 from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit
 from numalign.process import tasks
 from numalign.scheduler import settings
-from numalign.scheduler.bind.binder import Binder
-from numalign.scheduler.bind.bindresults import Outcomes
-from numalign.scheduler.bind.volumes import Volumes
-from numalign.scheduler.choose.plugins import Stock
-from numalign.scheduler.choose.profiles import Profile
-from numalign.scheduler.cluster import Cluster
+from numalign.scheduler.bind.binder import Binder, BindResults
+from numalign.scheduler.bind.volumes import VolumeBinder
+from numalign.scheduler.choose.cluster import Cluster
+from numalign.scheduler.choose.decisionlog import DecisionLog
+from numalign.scheduler.choose.plugins import DynamicResources, Plugins
+from numalign.scheduler.choose.stormguard import StormGuard
 from numalign.scheduler.cycle import Cycle
-from numalign.scheduler.events.podhistory import Stories
+from numalign.scheduler.events.podhistory import PodHistories
 from numalign.scheduler.events.publish import Publisher
-from numalign.scheduler.explain.decisionlog import Recollection
-from numalign.scheduler.intake.clusterevents import Action, Resource
-from numalign.scheduler.intake.dra import DynamicResources
 from numalign.scheduler.intake.intake import Intake
-from numalign.scheduler.intake.stormguard import Rejections
-from numalign.scheduler.intake.watching import Watched
+from numalign.scheduler.intake.watching import Informers
 from numalign.scheduler.metrics import Metrics
-from numalign.scheduler.preempt.evictor import Evictor, Preempting
 from numalign.scheduler.preempt.preemption import Preemption
-from numalign.scheduler.preempt.preemptor import Preemptor
-from numalign.scheduler.queue import interests
-from numalign.scheduler.queue.queue import Queue
+from numalign.scheduler.preempt.preemptor import Evictor, PreemptionGate, Preemptor
+from numalign.scheduler.profiles import Profile
+from numalign.scheduler.queue import wakeups
+from numalign.scheduler.queue.clusterevents import Action, Resource
+from numalign.scheduler.queue.queue import SchedulingQueue
 from numalign.scheduler.queue.wakeups import Interest, Wakeups
 
 TICK: Final = 1.0
@@ -77,7 +74,7 @@ class Shared(TypedDict):
     publisher: Publisher
     counts: Metrics
     clock: Clock
-    stories: Stories
+    stories: PodHistories
 
 
 class Scheduler:
@@ -87,24 +84,24 @@ class Scheduler:
         own = settings.ours(config)
         self._client, self._clock, self._election = client, clock, election
         self._parallel_binds = own.parallel_binds
-        world, self.metrics, self.rejections = World(), Metrics(), Rejections()
-        self.stories, self.recollection = Stories(clock.now), Recollection()
+        world, self.metrics, self.rejections = ClusterState(), Metrics(), StormGuard()
+        self.stories, self.recollection = PodHistories(clock.now), DecisionLog()
         self.config = config
         self.cluster = Cluster(Engine(settings.engine(config)), world)
-        self.stock = stock = Stock(world)
+        self.stock = stock = Plugins(world)
         made = {each.scheduler_name: stock.profile(each) for each in config.profiles}
-        gate = Preempting()
-        self.queue = Queue(_wakeups(made, self.cluster), (gate,), settings.waiting(config))
+        gate = PreemptionGate()
+        self.queue = SchedulingQueue(_wakeups(made, self.cluster), (gate,), settings.waiting(config))
         self._reporter = Reporter(config.profiles[0].scheduler_name, setup.instance)
         self.publisher = Publisher(client, self._reporter, self.leads, self._free_calls)
-        volumes = Volumes(client, stock.volumes, world)
+        volumes = VolumeBinder(client, stock.volumes, world)
         shared: Shared = {
             "publisher": self.publisher,
             "counts": self.metrics,
             "clock": clock,
             "stories": self.stories,
         }
-        books = Outcomes(self.cluster, self.queue, volumes, **shared)
+        books = BindResults(self.cluster, self.queue, volumes, **shared)
         self.binder = Binder(client, books, volumes, leads=self.leads, workers=own.parallel_binds)
         rng = random.Random(own.seed) if setup.rng is None else setup.rng
         self.evictor = self._made_evictor(gate)
@@ -129,12 +126,12 @@ class Scheduler:
             clears_rejected=own.delete_rejected_pods,
             **shared,
         )
-        self.watched = Watched(client, self.intake, stock, zones=any(each.zones for each in made.values()))
+        self.watched = Informers(client, self.intake, stock, zones=any(each.zones for each in made.values()))
         self.metrics.watch(self.queue, self.cluster, client.sender.metrics)
         if election is not None:
             self.metrics.readings.leadership(election.place.name, self.leads)
 
-    def _made_evictor(self, gate: Preempting) -> Evictor:
+    def _made_evictor(self, gate: PreemptionGate) -> Evictor:
         return Evictor(
             self._client,
             self.queue,
@@ -213,16 +210,16 @@ def _wakeups(profiles: Mapping[str, Profile], cluster: Cluster) -> dict[str, Wak
     for name, profile in profiles.items():
         rules = {rule.name: rule for rule in profile.filters}
         affinity, fit = rules.get(NodeAffinity.name), rules.get(NodeResourcesFit.name)
-        table = interests.stock(
+        table = wakeups.stock(
             affinity=affinity if isinstance(affinity, NodeAffinity) else None,
             fit=fit if isinstance(fit, NodeResourcesFit) else None,
-            zones=Zones(cluster),
+            zones=ZoneCheck(cluster),
         )
         found[name] = Wakeups({**table, DynamicResources.name: (CLASS_CHANGED,)})
     return found
 
 
-class Zones:
+class ZoneCheck:
     """What the engine says about one node now, for whoever wonders whether to wake a pod."""
 
     def __init__(self, cluster: Cluster) -> None:

@@ -2,20 +2,29 @@
 
 `read` is what the command line and the start of the process call. NodeResourceTopologyMatchArgs mean what they mean to
 the Go plugin; what it has no word for is in NumalignArgs, the settings of a plugin called Numalign. All profiles share
-one engine, so that both have to be the same wherever they are written down, and count for all."""
+one engine, so that both have to be the same wherever they are written down, and count for all.
+
+A configuration in effect as plain data, and back: for the configz page, and for dumps.
+
+Unlike the file it came from it has everything in it, defaults and the order of plugins included, so that it means the
+same to any version that knows the names.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final, TypeVar, get_args
+from typing import Any, Final, TypeVar, get_args
 
-from msgspec import structs
+import msgspec
+from msgspec import Struct, structs
 
 from numalign.api import errors
-from numalign.api.decode import fields, strict
+from numalign.api.decode import decode, fields
+from numalign.api.decode import structs as wire
 from numalign.api.decode.fields import INT32_MAX, Field
 from numalign.api.decode.structs import Wire
-from numalign.api.schedulerconfig import configuration, durations, pluginargs
+from numalign.api.errors import BadObject
+from numalign.api.schedulerconfig import configuration, pluginargs
 from numalign.api.schedulerconfig.configuration import Configuration, Profile
 from numalign.api.schedulerconfig.pluginargs import Reader
 from numalign.api.schedulerconfig.plugins import NUMALIGN, ZONES, Point
@@ -24,7 +33,7 @@ from numalign.placement import settings as engines
 from numalign.placement.referenceargs import CacheArgs, NodeResourceTopologyMatchArgs
 from numalign.placement.settings import CacheMode, Flavour
 from numalign.scheduler.queue import queue
-from numalign.scheduler.queue.backoff import PodBackoff
+from numalign.scheduler.queue.pools import PodBackoff
 
 VERSION: Final = "numalign.io/v1alpha1"
 VERSIONS: Final = tuple(f"{reference.GROUP}/{version}" for version in reference.VERSIONS)
@@ -116,16 +125,16 @@ def _cache_mode(own: NumalignArgs, topology: NodeResourceTopologyMatchArgs) -> C
     return "overReserve" if (topology.cache_resync_period_seconds or 0) > 0 else "passthrough"
 
 
-def waiting(config: Configuration) -> queue.Settings:
+def waiting(config: Configuration) -> queue.QueueSettings:
     """What the queue of this configuration is set to."""
     backoff = PodBackoff(float(config.pod_initial_backoff_seconds), float(config.pod_max_backoff_seconds))
-    return queue.Settings(backoff=backoff, longest_parked=ours(config).pod_max_in_unschedulable_pods_duration)
+    return queue.QueueSettings(backoff=backoff, longest_parked=ours(config).pod_max_in_unschedulable_pods_duration)
 
 
 def _topology_match(args: Field) -> NodeResourceTopologyMatchArgs:
     own = pluginargs.own_fields(args, ZONES, VERSIONS)
-    strict.refuse_unknown(own, NodeResourceTopologyMatchArgs)
-    with strict.under(own):
+    pluginargs.refuse_unknown(own, NodeResourceTopologyMatchArgs)
+    with pluginargs.under(own):
         return reference.complete(fields.named(own) if own.given else {})
 
 
@@ -142,12 +151,12 @@ def _numalign(args: Field) -> NumalignArgs:
         live_shapes=_count(own.at("liveShapes"), default.live_shapes),
         seed=fields.integer(seed, 0, INT64_MAX) if seed.given else None,
         parallel_binds=_count(own.at("parallelBinds"), default.parallel_binds),
-        pod_max_in_unschedulable_pods_duration=durations.read(longest, default.pod_max_in_unschedulable_pods_duration),
+        pod_max_in_unschedulable_pods_duration=fields.duration(longest, default.pod_max_in_unschedulable_pods_duration),
         delete_rejected_pods=_flag(own.at("deleteRejectedPods")),
     )
     if read.pod_max_in_unschedulable_pods_duration < 0:
         raise longest.bad(f"{errors.echo(longest.value)} is less than nothing")
-    with strict.under(own):
+    with pluginargs.under(own):
         engines.cache_mode(engines.Settings(flavour=read.flavour, cache_mode=read.cache_mode))
     return read
 
@@ -220,3 +229,45 @@ def _flag(field: Field) -> bool:
 
 def _count(field: Field, default: int) -> int:
     return fields.integer(field, 1, INT32_MAX) if field.given else default
+
+
+ARGS: Final = "args"
+
+
+def plain(config: Configuration) -> dict[str, Any]:
+    told: dict[str, Any] = _plain(config)
+    return told
+
+
+def again(told: dict[str, Any], source: str) -> Configuration:
+    """BadObject where it is not what `plain` gives."""
+    try:
+        profiles = [each | {ARGS: {}} for each in told["profiles"]]
+        config = msgspec.convert(told | {"profiles": profiles}, Configuration)
+        pairs = zip(config.profiles, told["profiles"], strict=True)
+        return structs.replace(config, profiles=tuple(_with_args(profile, each[ARGS]) for profile, each in pairs))
+    except KeyError as missing:
+        raise BadObject(configuration.KIND, source, f"configuration.{missing.args[0]}", "is missing") from None
+    except decode.UNREADABLE as problem:
+        raise BadObject(configuration.KIND, source, "configuration", f"cannot be read: {problem}") from None
+
+
+def _with_args(profile: Profile, told: dict[str, Any]) -> Profile:
+    usual = {name: defaults(name) for name in told}
+    read: dict[str, Wire] = {
+        name: msgspec.convert(told[name], type(default), dec_hook=wire.decoded)
+        for name, default in usual.items()
+        if default is not None
+    }
+    return structs.replace(profile, args=read)
+
+
+def _plain(thing: Any) -> Any:
+    """With defaults: structs of plugins leave them out by themselves."""
+    if isinstance(thing, Struct):
+        return {field.encode_name: _plain(getattr(thing, field.name)) for field in structs.fields(thing)}
+    if isinstance(thing, dict):
+        return {str(name): _plain(value) for name, value in thing.items()}
+    if isinstance(thing, list | tuple):
+        return [_plain(each) for each in thing]
+    return msgspec.to_builtins(thing, enc_hook=wire.encodable)

@@ -74,7 +74,7 @@ async def _host(hosted: HostedCluster, place: Path) -> None:
         async with server.serve(embedded.api, listening) as address:
             file = _write_kubeconfig(place, address, authority, token)
             registry.announce(place, _running(hosted, address, file))
-            LOG.info("%s serves %s at %s", hosted.name, hosted.words, address.url)
+            LOG.info("Serving embedded cluster name=%s url=%s (%s)", hosted.name, address.url, hosted.words)
             playing_on = asyncio.create_task(_play(hosted, embedded))
             await ended.wait()
             playing_on.cancel()
@@ -85,7 +85,7 @@ async def _play(hosted: HostedCluster, embedded: cluster.Cluster) -> None:
         return
     await embedded.clock.sleep(play.SETTLING)
     for refused in await play.perform(hosted.scenario, embedded, hosted.scheduler, hosted.seed):
-        LOG.warning("the scenario's call was refused: %s", refused)
+        LOG.warning("API server rejected a call of the scenario: %s", refused)
 
 
 def _running(hosted: HostedCluster, address: Address, kubeconfig: Path) -> RunningCluster:

@@ -18,8 +18,7 @@ from numalign.kube.client import Client
 from numalign.kube.clock import Clock
 from numalign.kube.transport.auth import Access
 from numalign.placement.decisions import Randomness
-from numalign.scheduler import main, settings
-from numalign.scheduler.choose import profiles
+from numalign.scheduler import main, profiles, settings
 from numalign.scheduler.main import NOTHING_SAID, Scheduler, Setup
 
 NODE_TOTALS_ONLY: Final[dict[str, Any]] = {

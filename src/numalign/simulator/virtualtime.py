@@ -44,7 +44,7 @@ def clock(chances: random.Random) -> Clock:
     """The clock of the running virtual time."""
     loop = asyncio.get_running_loop()
     if not isinstance(loop, VirtualTimeLoop):
-        raise RuntimeError("there is no virtual time here; start with virtualtime.run, or take clock.real")
+        raise RuntimeError("the event loop has no virtual time; start it with virtualtime.run, or use clock.real")
     return Clock(loop.time, loop.wall(), chances)
 
 
@@ -67,11 +67,11 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts
     ) -> asyncio.Future[T]:
-        raise OutsideWorld("a thread takes real time; in virtual time call the function itself")
+        raise OutsideWorld("threads run in real time; call the function directly in virtual time")
 
     def _jump(self, seconds: float | None) -> None:
         if seconds is None:
-            raise Deadlock(f"nothing is ready and no timer is set, so these wait for ever: {_waiting(self)}")
+            raise Deadlock(f"no callback is ready and no timer is set; waiting tasks: {_waiting(self)}")
         self._elapsed += seconds
         # A timer fires at its exact time, even after years of virtual time.
         self._clock_resolution = math.ulp(self._elapsed)
@@ -87,7 +87,9 @@ class _NoWaiting(selectors.DefaultSelector):
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         if self.closed_to_the_world:
-            raise OutsideWorld("a socket or pipe answers in real time; in virtual time use the door inside the process")
+            raise OutsideWorld(
+                "sockets and pipes run in real time; use in-process connections (pipes.dial) in virtual time"
+            )
         return super().register(fileobj, events, data)
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:

@@ -11,7 +11,7 @@ from typing import Any
 from numalign.agent import main
 from numalign.agent.cycle import Agent
 from numalign.agent.inventory import inventory
-from numalign.agent.inventory.snapshot import Look
+from numalign.agent.inventory.snapshot import Snapshot
 from numalign.agent.publish.publish import Manner
 from numalign.agent.triggers.schedule import Pace
 from numalign.agent.triggers.triggers import Triggers
@@ -20,7 +20,8 @@ from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.kube.client import Client
 from numalign.kube.transport import auth
 from numalign.kube.transport.auth import Access, Identity, Login
-from numalign.kubelet import presets, start, versions
+from numalign.kubelet import start, versions
+from numalign.kubelet.machine import presets
 from numalign.kubelet.settings import Settings
 from numalign.simulator import cluster, pipes, virtualtime
 from numalign.simulator.apiserver import admission
@@ -55,11 +56,11 @@ class Script:
         self.version = ""
         self.looked = 0
 
-    async def look(self, *, fresh: bool = False) -> Look:
+    async def look(self, *, fresh: bool = False) -> Snapshot:
         self.looked += 1
         found = looks.at(self.kubelet, self.kubelet.initial())
         machine = self.kubelet.machine
-        return Look(found, inventory.of(found, machine, looks.told(self.kubelet.initial())), self.unknown)
+        return Snapshot(found, inventory.of(found, machine, looks.told(self.kubelet.initial())), self.unknown)
 
     def tell_version(self, kubelet: str) -> None:
         self.version = kubelet

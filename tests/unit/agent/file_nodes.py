@@ -15,22 +15,23 @@ from msgspec import structs
 
 from numalign.agent import main
 from numalign.agent.cycle import Agent
+from numalign.agent.inventory.podidentity import UidLookup
 from numalign.agent.inventory.readings import Sources
-from numalign.agent.inventory.snapshot import Looker
-from numalign.agent.inventory.uids import Uids
+from numalign.agent.inventory.snapshot import SnapshotReader
 from numalign.agent.publish.publish import Manner
-from numalign.agent.sources import checksums
+from numalign.agent.sources import checkpoints
 from numalign.agent.sources.podresources import Allocatable, PodResources, PodResourcesError
 from numalign.agent.triggers.schedule import Pace
 from numalign.agent.triggers.triggers import Triggers, of_kubelet
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.api.decode import structs as wire
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.api.objects.pod import Pod
 from numalign.kube.client import Client
 from numalign.kube.clock import Clock
-from numalign.kubelet import admission, configuration, report, start
-from numalign.kubelet.machine import Device, DevicePlugin, Machine
+from numalign.kubelet import admission, configuration, start
+from numalign.kubelet.machine.machine import Device, DevicePlugin, Machine
+from numalign.kubelet.report import report
 from numalign.simulator.apiserver.storage.resources import PODS
 from tests.unit.agent import kubelet_looks as looks
 from tests.unit.agent.clusters import MACHINE, NODE, PERIOD, Town, running
@@ -94,7 +95,7 @@ class FileNode:
         }
         tree: dict[str, Any] = {"policyName": "static", "defaultCpuSet": cpuset.text(self.state.cpu.default)}
         tree["entries"] = entries
-        return msgspec.json.encode(tree | {"checksum": checksums.of_cpus(tree)})
+        return msgspec.json.encode(tree | {"checksum": checkpoints.of_cpus(tree)})
 
     def _write(self, name: str, raw: bytes) -> None:
         hidden = self.root / f".{name}"
@@ -154,7 +155,7 @@ class FileNode:
         async with Client(self.town.access(), main.LIMITS, clock=clock) as client:
             sources = Sources(host=self.host, kubelet_root=self.root, podresources=self, clock=clock)
             waiting = Triggers(of_kubelet(self.root), Pace(period=PERIOD), clock)
-            looker = Looker(sources, Uids(NODE, None, client))
+            looker = SnapshotReader(sources, UidLookup(NODE, None, client))
             made = Agent(NODE, client, Manner(instance="one", period=PERIOD, **manner), looker, waiting)
             async with running(made):
                 yield made

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from numalign.agent.inventory.podidentity import Told
+from numalign.agent.inventory.podidentity import KnownUids
 from numalign.agent.inventory.readings import Readings
 from numalign.agent.sources.checkpoints import CPUCheckpoint, DeviceCheckpoint, MemoryCheckpoint, Sizes
 from numalign.agent.sources.podresources import Allocatable, ContainerResources, DeviceEntry, MemoryEntry, PodResources
 from numalign.api.attributes.podplacements import HeldDevices, Holding, PodPlacement
 from numalign.kubelet import admission, holdings
-from numalign.kubelet import mask as masks
-from numalign.kubelet.machine import Machine
+from numalign.kubelet.machine.machine import Machine
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
+from numalign.kubelet.topologymanager import mask as masks
 
 
 def at(kubelet: Kubelet, state: KubeletState) -> Readings:
@@ -42,9 +42,11 @@ def sizes(machine: Machine) -> dict[int, dict[str, Sizes]]:
     }
 
 
-def told(state: KubeletState) -> Told:
+def told(state: KubeletState) -> KnownUids:
     """Uids by name, as the API server knows them."""
-    return Told({(pod.metadata.namespace or "default", pod.metadata.name): uid for uid, pod in state.active.items()})
+    return KnownUids(
+        {(pod.metadata.namespace or "default", pod.metadata.name): uid for uid, pod in state.active.items()}
+    )
 
 
 def listed(pod: PodPlacement) -> PodResources:

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from numalign.agent.inventory.readingcache import PATIENCE
-from numalign.agent.publish import published
+from numalign.agent.inventory.readings import BROKEN_FOR
+from numalign.agent.publish import publish
 from numalign.simulator import virtualtime
 from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS
 from numalign.simulator.apiserver.verbs.api import Patch
@@ -127,7 +127,7 @@ def test_one_that_stays_broken_is_done_without(tmp_path: Path) -> None:
             await later(node, 5)
             node.admit("web", 4)
             node.tear()
-            await later(node, PATIENCE + PERIOD + 1)
+            await later(node, BROKEN_FOR + PERIOD + 1)
             assert agent.standing.withheld == ()
             assert node.town.read() == node.truth()
 
@@ -221,7 +221,7 @@ def test_a_clock_that_is_set_changes_no_period_and_the_next_sign_of_life_has_the
             assert node.town.read() == node.truth()
             report = node.town.report()
             assert report is not None
-            said = datetime.fromisoformat(report["metadata"]["annotations"][published.HEARTBEAT])
+            said = datetime.fromisoformat(report["metadata"]["annotations"][publish.HEARTBEAT])
             assert abs(said - clock.wall()) < timedelta(seconds=4)
 
     played(tmp_path, story)

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from numalign.agent.sources import checkpoints, checksums, kubeletconfig, kubeletflags, sysfs
+from numalign.agent.sources import checkpoints, filewatch, kubeletconfig, sysfs
 from numalign.agent.sources.hostfiles import Files
 from numalign.agent.sources.kubeletconfig import Configuration, Sources
-from numalign.agent.triggers import inotify
 from numalign.api import errors
-from numalign.kubelet import configuration, presets
-from numalign.kubelet.machine import Core, HugePages, Machine, Zone
+from numalign.kubelet import configuration
+from numalign.kubelet.machine import presets
+from numalign.kubelet.machine.machine import Core, HugePages, Machine, Zone
 from tests.strategies import hostile
 from tests.unit.agent.machine_trees import written
 
@@ -59,7 +59,7 @@ def tolerates(read: Callable[[Any], object], inputs: Iterator[Any]) -> tuple[lis
 def resealed(tree: Any) -> bytes:
     """A checkpoint with broken content and a right checksum, so that the content is what gets read."""
     data = json.dumps(tree)
-    return json.dumps({"data": data, "dataChecksum": checksums.of_text(data)}).encode()
+    return json.dumps({"data": data, "dataChecksum": checkpoints.of_text(data)}).encode()
 
 
 @sizes
@@ -93,7 +93,7 @@ def test_older_checkpoints_that_say_strange_things(count: int) -> None:
 
 def devices_resealed(tree: Any) -> bytes:
     try:
-        checksum = checksums.of_devices(tree)
+        checksum = checkpoints.of_devices(tree)
     except (TypeError, ValueError, LookupError, AttributeError):
         checksum = 0
     return json.dumps({"Data": tree, "Checksum": checksum}).encode()
@@ -163,11 +163,11 @@ def test_damaged_answers_of_configz(count: int) -> None:
 
 @sizes
 def test_strange_command_lines(count: int) -> None:
-    tolerates(lambda text: kubeletflags.read(text.split("\0")), hostile.texts(FLAGS, count, seed=10))
+    tolerates(lambda text: kubeletconfig.read_flags(text.split("\0")), hostile.texts(FLAGS, count, seed=10))
 
 
 @sizes
 def test_events_of_the_kernel(count: int) -> None:
     rng = random.Random(11)
     for _ in range(count):
-        assert len(list(inotify.parsed(rng.randbytes(rng.randrange(200))))) < 13
+        assert len(list(filewatch.parsed(rng.randbytes(rng.randrange(200))))) < 13

@@ -12,7 +12,8 @@ from numalign.api.decode import structs
 from numalign.api.nrt import normalise
 from numalign.api.objects.pod import Pod
 from numalign.cli.main import app
-from numalign.kubelet import admission, report
+from numalign.kubelet import admission
+from numalign.kubelet.report import report
 from tests.unit.scheduler import servers
 from tests.unit.scheduler.servers import KUBELET, on, trainer
 

@@ -10,7 +10,8 @@ from numalign.api.objects import requests
 from numalign.api.objects.pod import Pod
 from numalign.cli.display import values
 from numalign.cli.results import admit
-from numalign.kubelet import configuration, machinefile, presets, start
+from numalign.kubelet import configuration, start
+from numalign.kubelet.machine import machinefile, presets
 from numalign.kubelet.start import Kubelet
 
 STATIC_CPUS: dict[str, Any] = {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0"}

@@ -6,7 +6,8 @@ import pytest
 
 from numalign.api.errors import BadObject
 from numalign.cli import inputs
-from numalign.kubelet import presets, versions
+from numalign.kubelet import versions
+from numalign.kubelet.machine import presets
 from numalign.kubelet.versions import Minor
 
 REFUSING = """

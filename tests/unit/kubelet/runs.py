@@ -7,7 +7,7 @@ from msgspec import structs
 from numalign.api.objects.pod import Pod
 from numalign.kubelet import admission
 from numalign.kubelet.admission import Outcome
-from numalign.kubelet.machine import Machine
+from numalign.kubelet.machine.machine import Machine
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
 from tests.unit.kubelet import made

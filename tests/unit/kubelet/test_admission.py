@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.api.objects.pod import Pod
 from numalign.kubelet import admission
 from numalign.kubelet.admission import SLOW, Outcome
-from numalign.kubelet.hints import Hint
 from numalign.kubelet.memory.state import Block
 from numalign.kubelet.refusals import Refusal, StartRefusal, Undecided
 from numalign.kubelet.settings import TopologyPolicy
 from numalign.kubelet.start import Kubelet
+from numalign.kubelet.topologymanager.hints import Hint
 from tests.unit.kubelet import made, runs
 
 GIB = 1 << 30

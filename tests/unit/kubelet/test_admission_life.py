@@ -2,13 +2,13 @@
 
 import pytest
 
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.api.objects.pod import Pod
 from numalign.kubelet import admission, start
-from numalign.kubelet.hints import Hint
 from numalign.kubelet.refusals import StartRefusal
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
+from numalign.kubelet.topologymanager.hints import Hint
 from tests.unit.kubelet import made, runs
 
 GIB = 1 << 30

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from numalign.api.attributes import cpuset
-from numalign.kubelet import configuration, presets, versions
+from numalign.api.decode import cpuset
+from numalign.kubelet import configuration, versions
+from numalign.kubelet.machine import presets
 from numalign.kubelet.settings import MemoryReservation, Settings
 
 DOCS = Path(__file__).parents[3] / "docs/use/kubelet-configuration.md"

@@ -4,7 +4,8 @@ import pytest
 import yaml
 
 from numalign.api import errors
-from numalign.kubelet import configuration, presets
+from numalign.kubelet import configuration
+from numalign.kubelet.machine import presets
 
 MACHINE = presets.machine("2x16")
 HEADER = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}

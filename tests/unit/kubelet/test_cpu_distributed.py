@@ -2,10 +2,10 @@
 
 import pytest
 
-from numalign.api.attributes import cpuset
-from numalign.kubelet.cpu import distributed, packed, topology
-from numalign.kubelet.cpu.distributed import Distributing
-from numalign.kubelet.machine import Machine
+from numalign.api.decode import cpuset
+from numalign.kubelet.cpu import assignment, topology
+from numalign.kubelet.cpu.assignment import Distributing
+from numalign.kubelet.machine.machine import Machine
 from numalign.kubelet.refusals import Refusal, Undecided
 from tests.unit.kubelet import made
 
@@ -59,8 +59,8 @@ SOCKETS = {
 def spread(
     machine: Machine, free: str, need: int, *, group: int = 1, by_socket: bool = False, capped: bool = True
 ) -> str:
-    how = Distributing(group=group, by_socket=by_socket, capped=capped, picking=packed.Picking())
-    return cpuset.text(distributed.take(topology.of(machine), cpuset.parse(free), need, how))
+    how = Distributing(group=group, by_socket=by_socket, capped=capped, picking=assignment.Picking())
+    return cpuset.text(assignment.take_by_topology_distributed(topology.of(machine), cpuset.parse(free), need, how))
 
 
 @pytest.mark.parametrize("machine, free, need, taken", EVENLY.values(), ids=EVENLY)
@@ -105,36 +105,36 @@ def test_too_few_cpus_are_refused(group: int, need: int, free: str, available: i
     "left, score", [((0, 4), 2.0), ((3, 3, 3), 0.0), ((0, 0, 1), 0.471), ((1, 2, 2), 0.471), ((0, 1, 3, 4), 1.581)]
 )
 def test_balance_is_the_deviation_of_what_is_left_to_three_decimals(left: tuple[int, ...], score: float) -> None:
-    assert distributed._deviation(left) == score
+    assert assignment._deviation(left) == score
 
 
 @pytest.mark.parametrize(
     "size, overwritten", [(1, False), (2, False), (3, False), (4, True), (5, False), (6, True), (7, True), (8, True)]
 )
 def test_remembered_combinations_change_where_their_store_had_room(size: int, overwritten: bool) -> None:
-    visited: list[tuple[list[int], distributed.Slice]] = []
+    visited: list[tuple[list[int], assignment.Slice]] = []
 
-    def visit(combination: distributed.Slice) -> bool:
+    def visit(combination: assignment.Slice) -> bool:
         visited.append((combination.values(), combination))
         return True
 
-    distributed.combinations(range(9), size, visit)
+    assignment.combinations(range(9), size, visit)
     assert any(then != remembered.values() for then, remembered in visited) is overwritten
 
 
 def test_combinations_end_when_a_visit_says_so() -> None:
     visited: list[list[int]] = []
 
-    def visit(combination: distributed.Slice) -> bool:
+    def visit(combination: assignment.Slice) -> bool:
         visited.append(combination.values())
         return len(visited) < 2
 
-    distributed.combinations([7, 8, 9], 2, visit)
+    assignment.combinations([7, 8, 9], 2, visit)
     assert visited == [[7, 8], [7, 9]]
 
 
 def test_there_is_no_combination_of_nothing() -> None:
-    distributed.combinations([7, 8, 9], 0, lambda _: pytest.fail("visited"))
+    assignment.combinations([7, 8, 9], 0, lambda _: pytest.fail("visited"))
 
 
 def test_the_fourth_zone_is_the_last_one_tried_and_not_the_best_one() -> None:
@@ -150,14 +150,14 @@ def test_an_overwritten_zone_that_is_too_small_is_an_accounting_error_before_sha
 def test_an_overwritten_zone_that_is_too_small_keeps_the_kubelet_busy_for_ever_since() -> None:
     with pytest.raises(Undecided) as undecided:
         spread(FOUR_AND_EIGHT, "0-31", 12)
-    assert str(undecided.value) == distributed.HANGS
+    assert str(undecided.value) == assignment.HANGS
 
 
 def test_halves_of_cores_that_add_up_on_paper_keep_the_kubelet_busy_for_ever() -> None:
     machine = made.machine(zones=4, cores=3, threads=2)
     with pytest.raises(Undecided) as undecided:
         spread(machine, "0-1,12,3-4,15-16,6-8,18-19,9-11,21-22", 14, group=2)
-    assert str(undecided.value) == distributed.HANGS
+    assert str(undecided.value) == assignment.HANGS
 
 
 def test_too_many_combinations_are_given_up_with_an_estimate() -> None:
@@ -165,4 +165,4 @@ def test_too_many_combinations_are_given_up_with_an_estimate() -> None:
         spread(made.machine(zones=20), "0-79", 40)
     assert undecided.value.why == "the kubelet would try every combination of zones and every share of the remainder"
     assert undecided.value.count is not None
-    assert undecided.value.count > distributed.BUDGET
+    assert undecided.value.count > assignment.BUDGET

@@ -2,16 +2,15 @@
 
 import pytest
 
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.api.objects.pod import Container
 from numalign.kubelet import demand as demands
-from numalign.kubelet.cpu.options import ALIGN_BY_SOCKET, FULL_PCPUS_ONLY
 from numalign.kubelet.cpu.state import CPUState, Reuse
-from numalign.kubelet.cpu.static import StaticCPUs
+from numalign.kubelet.cpu.static import ALIGN_BY_SOCKET, FULL_PCPUS_ONLY, StaticCPUs
 from numalign.kubelet.demand import PodDemand, Reading
-from numalign.kubelet.hints import HintList
-from numalign.kubelet.machine import Machine
-from numalign.kubelet.merge import HintMap
+from numalign.kubelet.machine.machine import Machine
+from numalign.kubelet.topologymanager.hints import HintList
+from numalign.kubelet.topologymanager.merge import HintMap
 from tests.unit.kubelet import made
 
 Spelled = dict[str, bool] | None

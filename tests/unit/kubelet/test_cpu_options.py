@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from numalign.kubelet.cpu import options, topology
-from numalign.kubelet.cpu.options import (
+from numalign.kubelet.cpu import static, topology
+from numalign.kubelet.cpu.static import (
     ACROSS_CORES,
     ACROSS_NUMA,
     ALIGN_BY_SOCKET,
@@ -15,7 +15,7 @@ from numalign.kubelet.cpu.options import (
     STRICT_RESERVATION,
     CPUOptions,
 )
-from numalign.kubelet.machine import Machine
+from numalign.kubelet.machine.machine import Machine
 from numalign.kubelet.refusals import StartRefusal
 from numalign.kubelet.versions import Minor
 from tests.unit.kubelet import made
@@ -76,7 +76,7 @@ SOCKETS = {
 
 def read(chosen: Mapping[str, str], on: Machine | None = None, **settings: Any) -> CPUOptions:
     configured = made.settings(cpu_options=chosen, **settings)
-    return options.read(configured, topology.of(on or made.machine()))
+    return static.read_options(configured, topology.of(on or made.machine()))
 
 
 def refusal(chosen: Mapping[str, str], on: Machine | None = None, **settings: Any) -> str:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from numalign.api.attributes import cpuset
-from numalign.kubelet.cpu import packed, topology
-from numalign.kubelet.cpu.packed import Picking
-from numalign.kubelet.machine import Core, Machine, Zone
+from numalign.api.decode import cpuset
+from numalign.kubelet.cpu import assignment, topology
+from numalign.kubelet.cpu.assignment import Picking
+from numalign.kubelet.machine.machine import Core, Machine, Zone
 from numalign.kubelet.refusals import UNEXPECTED, Refusal
 from tests.unit.kubelet import made
 
@@ -86,7 +86,7 @@ L3_GROUPS = {
 
 
 def picked(machine: Machine, free: str, need: int, picking: Picking) -> str:
-    return cpuset.text(packed.take(topology.of(machine), cpuset.parse(free), need, picking))
+    return cpuset.text(assignment.take_by_topology_packed(topology.of(machine), cpuset.parse(free), need, picking))
 
 
 @pytest.mark.parametrize("machine, free, need, taken", LARGE_TO_SMALL.values(), ids=LARGE_TO_SMALL)

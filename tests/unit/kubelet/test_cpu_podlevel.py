@@ -4,11 +4,11 @@ from collections.abc import Mapping
 
 import pytest
 
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.api.objects.pod import Container, Pod
 from numalign.kubelet import demand as demands
-from numalign.kubelet.cpu import start as cpu_start
 from numalign.kubelet.cpu import static
+from numalign.kubelet.cpu import static as cpu_start
 from numalign.kubelet.cpu.state import CPUState
 from numalign.kubelet.cpu.static import StaticCPUs
 from numalign.kubelet.demand import PodDemand, Reading
@@ -22,7 +22,7 @@ BUDGET: Mapping[str, str | int] = {"cpu": 4, "memory": "4Gi"}
 
 def policy(**options: str) -> StaticCPUs:
     named = {name.replace("_", "-"): text for name, text in options.items()}
-    started = cpu_start.start(HARDWARE, settings(HARDWARE, cpu_options=named))
+    started = cpu_start.start_cpu_manager(HARDWARE, settings(HARDWARE, cpu_options=named))
     assert started is not None
     return started
 
@@ -114,7 +114,9 @@ def test_a_budget_of_fractions_gets_nothing() -> None:
 
 
 def test_whole_cores_are_asked_for_the_budget() -> None:
-    cpus = cpu_start.start(machine(threads=2), settings(machine(threads=2), cpu_options={"full-pcpus-only": "true"}))
+    cpus = cpu_start.start_cpu_manager(
+        machine(threads=2), settings(machine(threads=2), cpu_options={"full-pcpus-only": "true"})
+    )
     assert cpus is not None
     given = demand(pod("p", guaranteed("a", 2), shares("b"), whole={"cpu": 3, "memory": "1Gi"}))
     _, refusal = cpus.allocate_pod(cpus.initial(), given, None)

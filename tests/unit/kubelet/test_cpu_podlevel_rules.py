@@ -4,16 +4,15 @@ from typing import Any
 
 import pytest
 
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.api.objects.pod import Container, Pod
 from numalign.kubelet import demand as demands
-from numalign.kubelet.cpu.options import ACROSS_CORES, FULL_PCPUS_ONLY
 from numalign.kubelet.cpu.state import CPUState
-from numalign.kubelet.cpu.static import StaticCPUs
+from numalign.kubelet.cpu.static import ACROSS_CORES, FULL_PCPUS_ONLY, StaticCPUs
 from numalign.kubelet.demand import Reading
-from numalign.kubelet.hints import HintList
-from numalign.kubelet.machine import Machine
+from numalign.kubelet.machine.machine import Machine
 from numalign.kubelet.refusals import EMPTY_POD_SHARED_POOL, SMT_ALIGNMENT, UNEXPECTED
+from numalign.kubelet.topologymanager.hints import HintList
 from tests.unit.kubelet import made
 
 PLAIN = made.machine()  # 0-3 and 4-7, 0 reserved

@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
-from numalign.api.attributes import cpuset
-from numalign.kubelet.cpu import start
-from numalign.kubelet.cpu.options import ACROSS_CORES, ACROSS_NUMA, FULL_PCPUS_ONLY, STRICT_RESERVATION
+from numalign.api.decode import cpuset
+from numalign.kubelet.cpu import static
 from numalign.kubelet.cpu.state import CPUState, Reuse
-from numalign.kubelet.cpu.static import StaticCPUs
-from numalign.kubelet.machine import Machine
+from numalign.kubelet.cpu.static import ACROSS_CORES, ACROSS_NUMA, FULL_PCPUS_ONLY, STRICT_RESERVATION, StaticCPUs
+from numalign.kubelet.machine.machine import Machine
 from numalign.kubelet.refusals import StartRefusal
 from tests.unit.kubelet import made
 
@@ -108,14 +107,14 @@ CHECKPOINTS = {
 
 
 def policy(on: Machine = PLAIN, **settings: Any) -> StaticCPUs:
-    started = start.start(on, made.settings(**settings))
+    started = static.start_cpu_manager(on, made.settings(**settings))
     assert started is not None
     return started
 
 
 def refusal(on: Machine = PLAIN, **settings: Any) -> str:
     with pytest.raises(StartRefusal) as refused:
-        start.start(on, made.settings(**settings))
+        static.start_cpu_manager(on, made.settings(**settings))
     assert refused.value.manager == "cpumanager"
     return refused.value.error
 
@@ -126,7 +125,7 @@ def checkpoint(shared: str, assigned: Mapping[str, str]) -> CPUState:
 
 
 def test_the_none_policy_does_nothing_and_needs_no_reservation() -> None:
-    assert start.start(PLAIN, made.settings(cpu=False)) is None
+    assert static.start_cpu_manager(PLAIN, made.settings(cpu=False)) is None
 
 
 def test_the_none_policy_refuses_options_whatever_they_say() -> None:
@@ -181,30 +180,30 @@ def test_checkpoints_that_a_new_process_takes_over_or_refuses(
     kubelet = policy(cpu_options={STRICT_RESERVATION: "true"} if strict else {})
     state = checkpoint(shared, assigned)
     if refused is None:
-        assert start.restarted(kubelet, state) == state
+        assert static.restarted(kubelet, state) == state
         return
     with pytest.raises(StartRefusal) as refusal:
-        start.restarted(kubelet, state)
+        static.restarted(kubelet, state)
     assert refusal.value.error == refused
 
 
 @pytest.mark.parametrize("chosen, shared", [({}, "0-7"), ({STRICT_RESERVATION: "true"}, "1-7")])
 def test_an_empty_checkpoint_is_a_first_start(chosen: dict[str, str], shared: str) -> None:
     kubelet = policy(cpu_options=chosen)
-    assert start.restarted(kubelet, CPUState(default=0)) == CPUState(default=cpuset.parse(shared))
+    assert static.restarted(kubelet, CPUState(default=0)) == CPUState(default=cpuset.parse(shared))
 
 
 def test_cpus_of_pods_served_whole_are_known_without_their_containers() -> None:
     state = CPUState(default=cpuset.parse("0-3"), pods={"p": cpuset.parse("4-7")})
-    assert start.restarted(policy(), state) == state
+    assert static.restarted(policy(), state) == state
 
 
 def test_a_pod_that_was_served_twice_leaves_cpus_that_nobody_knows() -> None:
     state = CPUState(default=cpuset.parse("0-3"), pods={"p": cpuset.parse("6-7")})
     with pytest.raises(StartRefusal, match='CPUs in state "0-3,6-7"'):
-        start.restarted(policy(), state)
+        static.restarted(policy(), state)
 
 
 def test_what_init_containers_left_is_forgotten() -> None:
     left = CPUState(default=cpuset.parse("0-3"), assignments={"p": {"i": 0xF0}}, reuse=Reuse("p", 0xF0))
-    assert start.restarted(policy(), left).reuse == Reuse()
+    assert static.restarted(policy(), left).reuse == Reuse()

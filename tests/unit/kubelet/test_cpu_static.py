@@ -4,14 +4,20 @@ from typing import Any
 
 import pytest
 
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.api.objects.pod import Pod
 from numalign.kubelet import demand as demands
-from numalign.kubelet.cpu.options import ACROSS_CORES, ACROSS_NUMA, ALIGN_BY_SOCKET, ALIGN_UNCORE, FULL_PCPUS_ONLY
 from numalign.kubelet.cpu.state import CPUState
-from numalign.kubelet.cpu.static import StaticCPUs
+from numalign.kubelet.cpu.static import (
+    ACROSS_CORES,
+    ACROSS_NUMA,
+    ALIGN_BY_SOCKET,
+    ALIGN_UNCORE,
+    FULL_PCPUS_ONLY,
+    StaticCPUs,
+)
 from numalign.kubelet.demand import PodDemand, Reading
-from numalign.kubelet.machine import Machine
+from numalign.kubelet.machine.machine import Machine
 from numalign.kubelet.refusals import SMT_ALIGNMENT, UNEXPECTED, Refusal
 from numalign.kubelet.versions import Minor
 from tests.unit.kubelet import made

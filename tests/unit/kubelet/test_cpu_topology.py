@@ -2,10 +2,10 @@
 
 import pytest
 
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.kubelet.cpu import topology
 from numalign.kubelet.cpu.topology import CPUTopology
-from numalign.kubelet.machine import Core, Machine, Zone
+from numalign.kubelet.machine.machine import Core, Machine, Zone
 from tests.unit.kubelet import made
 
 SMT = made.machine(cores=4, threads=2)

@@ -7,10 +7,10 @@ import pytest
 from numalign.kubelet import demand
 from numalign.kubelet.demand import PodDemand, Reading
 from numalign.kubelet.device import DeviceManager, DeviceState, Ids, Reuse
-from numalign.kubelet.hints import HintList
-from numalign.kubelet.machine import Machine
-from numalign.kubelet.mask import members
-from numalign.kubelet.merge import HintMap
+from numalign.kubelet.machine.machine import Machine
+from numalign.kubelet.topologymanager.hints import HintList
+from numalign.kubelet.topologymanager.mask import members
+from numalign.kubelet.topologymanager.merge import HintMap
 from tests.unit.kubelet import made, runs
 
 Listed = Mapping[tuple[int, ...], bool] | None

@@ -9,7 +9,7 @@ import pytest
 from numalign.kubelet import demand, device
 from numalign.kubelet.demand import PodDemand, Reading
 from numalign.kubelet.device import DeviceManager, DeviceState, Ids, Preference, Reuse
-from numalign.kubelet.machine import Machine
+from numalign.kubelet.machine.machine import Machine
 from numalign.kubelet.refusals import Refusal
 from numalign.kubelet.versions import NEWEST, behaviour
 from tests.unit.kubelet import made, runs

@@ -10,8 +10,9 @@ import pytest
 import yaml
 
 from numalign.api import errors
-from numalign.kubelet import configuration, machinefile, presets
-from numalign.kubelet.machine import Machine
+from numalign.kubelet import configuration
+from numalign.kubelet.machine import machinefile, presets
+from numalign.kubelet.machine.machine import Machine
 from numalign.kubelet.settings import Settings
 
 MACHINE = presets.machine("2x16")

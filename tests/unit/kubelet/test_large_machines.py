@@ -6,16 +6,17 @@ from typing import Any
 
 import pytest
 
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.api.objects.pod import Container, Pod, ResourceRequirements
-from numalign.kubelet import mask as masks
-from numalign.kubelet import policies, presets
-from numalign.kubelet.hints import BUDGET, Hint, HintList, Room, Supply
-from numalign.kubelet.machine import Machine
-from numalign.kubelet.merge import Rules
-from numalign.kubelet.presets import GIB, GPU
+from numalign.kubelet.machine import presets
+from numalign.kubelet.machine.machine import Machine
+from numalign.kubelet.machine.presets import GIB, GPU
 from numalign.kubelet.refusals import StartRefusal
 from numalign.kubelet.settings import MemoryReservation
+from numalign.kubelet.topologymanager import mask as masks
+from numalign.kubelet.topologymanager import policies
+from numalign.kubelet.topologymanager.hints import BUDGET, Hint, HintList, Room, Supply
+from numalign.kubelet.topologymanager.merge import Rules
 from tests.nodes import Node, amounts, machine, pod, simple
 
 # Two CPUs of 72 cores and 480 GiB with two GPUs each, and 32 zones of GPU memory, four of which have 186 GiB.

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from numalign.api.objects.pod import Pod
-from numalign.kubelet import presets
 from numalign.kubelet.admission import Outcome
-from numalign.kubelet.machine import Machine
-from numalign.kubelet.mask import members
+from numalign.kubelet.machine import presets
+from numalign.kubelet.machine.machine import Machine
 from numalign.kubelet.refusals import StartRefusal
 from numalign.kubelet.settings import TopologyPolicy
 from numalign.kubelet.start import Kubelet
+from numalign.kubelet.topologymanager.mask import members
 from numalign.kubelet.versions import Minor
 from tests.unit.kubelet import made, runs
 

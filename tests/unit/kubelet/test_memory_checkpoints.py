@@ -3,7 +3,7 @@
 import pytest
 from msgspec import structs
 
-from numalign.kubelet.memory import start
+from numalign.kubelet.memory import static
 from numalign.kubelet.memory.state import Block, MemoryState, Table, ZoneMemory
 from numalign.kubelet.memory.static import StaticMemory
 from numalign.kubelet.refusals import StartRefusal
@@ -41,9 +41,9 @@ REFUSED = {
 @pytest.mark.parametrize("checkpoint, told", REFUSED.values(), ids=REFUSED)
 def test_a_checkpoint_that_does_not_fit_the_machine_is_refused(checkpoint: MemoryState, told: str) -> None:
     with pytest.raises(StartRefusal) as refusal:
-        start.restarted(POLICY, checkpoint)
+        static.restarted(POLICY, checkpoint)
     assert refusal.value.error == told
 
 
 def test_an_empty_checkpoint_starts_afresh() -> None:
-    assert start.restarted(POLICY, MemoryState(zones={})) == FRESH
+    assert static.restarted(POLICY, MemoryState(zones={})) == FRESH

@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.api.objects.pod import Container, Pod
 from numalign.kubelet import demand as demands
 from numalign.kubelet.demand import PodDemand, Reading
-from numalign.kubelet.hints import Hint, HintList, UnlistedHints
-from numalign.kubelet.machine import Machine
+from numalign.kubelet.machine.machine import Machine
 from numalign.kubelet.memory.state import Block, MemoryState, Reuse
 from numalign.kubelet.memory.static import StaticMemory
-from numalign.kubelet.merge import HintMap
 from numalign.kubelet.refusals import Undecided
+from numalign.kubelet.topologymanager.hints import Hint, HintList, UnlistedHints
+from numalign.kubelet.topologymanager.merge import HintMap
 from tests.unit.kubelet import made
 
 Before = Sequence[tuple[int, str, str]]

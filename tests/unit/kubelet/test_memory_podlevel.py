@@ -4,15 +4,14 @@ from typing import Any
 
 import pytest
 
-from numalign.api.attributes import cpuset
-from numalign.api.decode import quantity
+from numalign.api.decode import cpuset, quantity
 from numalign.api.objects.pod import Container, Pod
 from numalign.kubelet import demand as demands
 from numalign.kubelet.demand import PodDemand, Reading
-from numalign.kubelet.hints import Hint, HintList
 from numalign.kubelet.memory.state import Block, MemoryState
 from numalign.kubelet.memory.static import StaticMemory
 from numalign.kubelet.refusals import EMPTY_POD_SHARED_POOL, UNEXPECTED
+from numalign.kubelet.topologymanager.hints import Hint, HintList
 from tests.unit.kubelet import made
 
 GIB = 1 << 30

@@ -5,13 +5,12 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from numalign.api.attributes import cpuset
-from numalign.api.decode import quantity
+from numalign.api.decode import cpuset, quantity
 from numalign.kubelet import demand as demands
 from numalign.kubelet.demand import PodDemand, Reading
-from numalign.kubelet.hints import Hint
 from numalign.kubelet.memory.state import MemoryState, Reuse, Table
 from numalign.kubelet.memory.static import StaticMemory
+from numalign.kubelet.topologymanager.hints import Hint
 from tests.unit.kubelet import made
 
 Containers = dict[str, tuple[str, str]]

@@ -10,13 +10,13 @@ from numalign.api.decode import quantity
 from numalign.api.objects.pod import Pod
 from numalign.kubelet import demand as demands
 from numalign.kubelet.demand import Reading
-from numalign.kubelet.hints import Hint
-from numalign.kubelet.machine import Machine
-from numalign.kubelet.memory import start
+from numalign.kubelet.machine.machine import Machine
+from numalign.kubelet.memory import static
 from numalign.kubelet.memory.state import Block, MemoryState, Reuse, Table
 from numalign.kubelet.memory.static import StaticMemory
 from numalign.kubelet.refusals import StartRefusal
 from numalign.kubelet.settings import MemoryReservation
+from numalign.kubelet.topologymanager.hints import Hint
 from tests.unit.kubelet import made
 
 GIB, MIB = 1 << 30, 1 << 20
@@ -104,13 +104,13 @@ def amounts(written: Mapping[str, str]) -> dict[str, int]:
 def started(on: Machine, by_zone: Mapping[int, Mapping[str, str]], **withheld: Any) -> StaticMemory:
     reservations = tuple(MemoryReservation(zone, amounts(limits)) for zone, limits in by_zone.items())
     settings = made.settings(cpu=False, memory_policy="Static", reserved_memory=reservations, **withheld)
-    manager = start.start(on, settings)
+    manager = static.start_memory_manager(on, settings)
     assert manager is not None
     return manager
 
 
 def policy(on: Machine = PLAIN, **settings: Any) -> StaticMemory:
-    manager = start.start(on, made.settings(cpu=False, **{"memory": True} | settings))
+    manager = static.start_memory_manager(on, made.settings(cpu=False, **{"memory": True} | settings))
     assert manager is not None
     return manager
 
@@ -126,7 +126,7 @@ def serving(manager: StaticMemory, *masks: int, size: str = "2Gi") -> MemoryStat
 
 
 def test_the_none_policy_does_nothing_and_needs_no_reservation() -> None:
-    assert start.start(PLAIN, made.settings(memory=False)) is None
+    assert static.start_memory_manager(PLAIN, made.settings(memory=False)) is None
 
 
 @pytest.mark.parametrize("machine, by_zone, expected", ALLOCATABLE.values(), ids=ALLOCATABLE)
@@ -178,7 +178,7 @@ TAKEN_OVER: dict[str, tuple[int, ...]] = {
 def test_a_new_process_takes_over_what_follows_from_the_blocks(masks: tuple[int, ...]) -> None:
     manager = policy()
     state = serving(manager, *masks)
-    assert start.restarted(manager, state) == structs.replace(state, reuse=Reuse())
+    assert static.restarted(manager, state) == structs.replace(state, reuse=Reuse())
 
 
 def test_inside_a_group_only_the_sums_have_to_follow() -> None:
@@ -186,7 +186,7 @@ def test_inside_a_group_only_the_sums_have_to_follow() -> None:
     drained = manager.remove(serving(manager, BOTH, BOTH, size="6Gi"), "p0", "c")
     afresh = serving(manager, BOTH, size="6Gi")
     assert [zone.tables for zone in drained.zones.values()] != [zone.tables for zone in afresh.zones.values()]
-    assert start.restarted(manager, drained) == structs.replace(drained, reuse=Reuse())
+    assert static.restarted(manager, drained) == structs.replace(drained, reuse=Reuse())
 
 
 def test_memory_that_init_containers_handed_on_follows_too() -> None:
@@ -195,7 +195,7 @@ def test_memory_that_init_containers_handed_on_follows_too() -> None:
     state = manager.initial()
     for container in pod.containers:
         state, _ = manager.allocate(state, pod, container, Hint(ZONE_1, True))
-    assert start.restarted(manager, state).zones == state.zones
+    assert static.restarted(manager, state).zones == state.zones
 
 
 # (zones of the pods before, the state as it was changed or the node as it is now)
@@ -227,7 +227,7 @@ def test_a_new_process_refuses_what_does_not_follow(
     manager = changed if isinstance(changed, StaticMemory) else policy()
     state = changed if isinstance(changed, MemoryState) else serving(policy(), *masks)
     with pytest.raises(StartRefusal) as refused:
-        start.restarted(manager, state)
+        static.restarted(manager, state)
     assert (refused.value.manager, refused.value.error) == ("memorymanager", DIFFERENT)
 
 
@@ -238,7 +238,7 @@ def level_pod() -> Pod:
 def test_a_pod_served_whole_is_held_against_its_own_blocks_and_not_its_containers() -> None:
     manager, pod = policy(), demands.of(level_pod(), Reading(pod_level_managers=True))
     state, _ = manager.allocate_pod(manager.initial(), pod, Hint(ZONE_1, True))
-    assert start.restarted(manager, state) == state
+    assert static.restarted(manager, state) == state
 
 
 def test_a_pod_that_was_served_twice_keeps_the_kubelet_from_starting() -> None:
@@ -246,4 +246,4 @@ def test_a_pod_that_was_served_twice_keeps_the_kubelet_from_starting() -> None:
     state, _ = manager.allocate_pod(manager.initial(), pod, Hint(ZONE_1, True))
     state, _ = manager.allocate_pod(state, pod, Hint(ZONE_1, True))
     with pytest.raises(StartRefusal, match="different from the real one"):
-        start.restarted(manager, state)
+        static.restarted(manager, state)

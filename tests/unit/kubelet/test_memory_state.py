@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from numalign.kubelet import mask as masks
 from numalign.kubelet.memory import state
 from numalign.kubelet.memory.state import Block, MemoryState, Reuse, Table, ZoneMemory, Zones
+from numalign.kubelet.topologymanager import mask as masks
 
 # Amounts are small numbers here: zone 0 has 7 free, zone 1 has 8; both have 4 of the other kind.
 Spelled = dict[int, tuple[int, int, int, str]]

@@ -5,17 +5,16 @@ from typing import Any
 
 import pytest
 
-from numalign.api.attributes import cpuset
-from numalign.api.decode import quantity
+from numalign.api.decode import cpuset, quantity
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.pod import Container, Pod
 from numalign.kubelet import demand as demands
 from numalign.kubelet.demand import ContainerDemand, PodDemand, Reading, Role
-from numalign.kubelet.hints import Hint
-from numalign.kubelet.machine import Machine
+from numalign.kubelet.machine.machine import Machine
 from numalign.kubelet.memory.state import Block, MemoryState
 from numalign.kubelet.memory.static import StaticMemory
 from numalign.kubelet.refusals import UNEXPECTED, Undecided
+from numalign.kubelet.topologymanager.hints import Hint
 from numalign.kubelet.versions import Minor
 from tests.unit.kubelet import made
 

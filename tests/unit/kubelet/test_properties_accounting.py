@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from numalign.kubelet import admission
-from numalign.kubelet import mask as masks
 from numalign.kubelet.memory.state import Block, MemoryState
 from numalign.kubelet.state import KubeletState
+from numalign.kubelet.topologymanager import mask as masks
 from tests.campaigns import holds_for
 from tests.strategies.lives import Life, lives
 

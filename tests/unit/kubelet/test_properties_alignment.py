@@ -9,9 +9,9 @@ from hypothesis import assume
 from numalign.kubelet import demand as demands
 from numalign.kubelet.admission import Outcome
 from numalign.kubelet.demand import ContainerDemand, PodDemand, Role
-from numalign.kubelet.mask import Mask
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import ContainerPlacement
+from numalign.kubelet.topologymanager.mask import Mask
 from tests.campaigns import holds_for
 from tests.strategies.lives import Life, lives
 

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from numalign.kubelet import mask as masks
-from numalign.kubelet import merge
-from numalign.kubelet.hints import Hint, HintList
-from numalign.kubelet.mask import Mask
+from numalign.kubelet.topologymanager import mask as masks
+from numalign.kubelet.topologymanager import merge
+from numalign.kubelet.topologymanager.hints import Hint, HintList
+from numalign.kubelet.topologymanager.mask import Mask
 from tests.campaigns import holds_for
 from tests.strategies.kubelet import zone_ids
 

@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from numalign.kubelet import mask as masks
-from numalign.kubelet import policies
-from numalign.kubelet.hints import Hint, HintList
-from numalign.kubelet.mask import Mask
-from numalign.kubelet.merge import HintMap, Rules
 from numalign.kubelet.settings import TopologyPolicy
+from numalign.kubelet.topologymanager import mask as masks
+from numalign.kubelet.topologymanager import policies
+from numalign.kubelet.topologymanager.hints import Hint, HintList
+from numalign.kubelet.topologymanager.mask import Mask
+from numalign.kubelet.topologymanager.merge import HintMap, Rules
 from tests.campaigns import holds_for
 from tests.strategies.kubelet import POLICIES, zone_ids
 

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from hypothesis import strategies as st
 from msgspec import structs
 
-from numalign.kubelet import mask as masks
 from numalign.kubelet import start
 from numalign.kubelet.admission import Outcome
-from numalign.kubelet.hints import Hint
-from numalign.kubelet.machine import Device, Machine, Zone
-from numalign.kubelet.mask import Mask
+from numalign.kubelet.machine.machine import Device, Machine, Zone
 from numalign.kubelet.settings import Settings
 from numalign.kubelet.state import ContainerPlacement
+from numalign.kubelet.topologymanager import mask as masks
+from numalign.kubelet.topologymanager.hints import Hint
+from numalign.kubelet.topologymanager.mask import Mask
 from tests.campaigns import holds_for
 from tests.strategies.lives import Life, lives
 

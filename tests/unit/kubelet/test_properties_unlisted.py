@@ -3,9 +3,9 @@
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from numalign.kubelet import mask as masks
-from numalign.kubelet.hints import HintList, Room, UnlistedHints, best_for_memory
-from numalign.kubelet.mask import Mask
+from numalign.kubelet.topologymanager import mask as masks
+from numalign.kubelet.topologymanager.hints import HintList, Room, UnlistedHints, best_for_memory
+from numalign.kubelet.topologymanager.mask import Mask
 from tests.campaigns import holds_for
 from tests.strategies.lives import Life, Moment, lives
 from tests.strategies.rooms import cpu_rooms, device_rooms, memory_rooms, too_many_zones_to_list

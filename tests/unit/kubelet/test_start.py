@@ -7,10 +7,10 @@ from msgspec import structs
 
 from numalign.kubelet import device, start
 from numalign.kubelet.device import DeviceState, Ids, Preference
-from numalign.kubelet.hints import Hint
-from numalign.kubelet.machine import Machine
+from numalign.kubelet.machine.machine import Machine
 from numalign.kubelet.refusals import StartRefusal
 from numalign.kubelet.state import KubeletState
+from numalign.kubelet.topologymanager.hints import Hint
 from numalign.kubelet.versions import Minor
 from tests.unit.kubelet import made, runs
 

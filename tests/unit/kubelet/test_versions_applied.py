@@ -5,13 +5,12 @@ from collections.abc import Callable
 import pytest
 from msgspec import structs
 
-from numalign.api.attributes import cpuset
-from numalign.api.decode import quantity
+from numalign.api.decode import cpuset, quantity
 from numalign.api.objects.pod import ContainerStatus, PodStatus
 from numalign.kubelet import admission, start
 from numalign.kubelet.admission import Outcome
-from numalign.kubelet.hints import HintList
-from numalign.kubelet.mask import members
+from numalign.kubelet.topologymanager.hints import HintList
+from numalign.kubelet.topologymanager.mask import members
 from numalign.kubelet.versions import NEWEST, OLDEST, Behaviour, Minor, behaviour, gate
 from tests.unit.kubelet import made, runs
 

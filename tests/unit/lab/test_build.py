@@ -40,7 +40,7 @@ def pretend(tmp_path: Path, script: str) -> None:
     (tmp_path / "go").chmod(0o755)
 
 
-def built(binary: Binary) -> list[build.Built]:
+def built(binary: Binary) -> list[build.BuiltBinary]:
     return list(build.build([binary], lambda _: None))
 
 

@@ -10,7 +10,7 @@ import pytest
 from numalign.lab import lab as labs
 from numalign.lab import processes, state
 from numalign.lab.lab import Lab
-from numalign.lab.processes import Part, Program
+from numalign.lab.processes import Part, ProgramSpec
 from numalign.lab.spec import LabSpec
 from numalign.lab.state import ProgramState
 
@@ -20,7 +20,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
     monkeypatch.setenv(state.SHELF.variable, str(tmp_path))
     place = tmp_path / "a"
     made = Lab(LabSpec(name="a", nodes=()), place, lambda _: None)
-    thing = Program(name="thing", command=("/bin/sleep", "600"), log=place / "logs" / "thing.log")
+    thing = ProgramSpec(name="thing", command=("/bin/sleep", "600"), log=place / "logs" / "thing.log")
     made.parts["thing"] = Part(thing)
     made.parts["thing"].start()
     made.tend()

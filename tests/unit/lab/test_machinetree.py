@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from numalign.kubelet import machinefile, presets
+from numalign.kubelet.machine import machinefile, presets
 from numalign.lab import machinetree
 
 SMT = presets.machine("2x32-smt")

@@ -14,7 +14,7 @@ import pytest
 
 from numalign.lab import processes
 from numalign.lab.errors import LabError
-from numalign.lab.processes import Part, Program
+from numalign.lab.processes import Part, ProgramSpec
 
 SLEEPS = ("/bin/sleep", "600")
 
@@ -24,7 +24,7 @@ def made(tmp_path: Path) -> Iterator[Callable[..., Part]]:
     every: list[Part] = []
 
     def make(*command: str) -> Part:
-        every.append(Part(Program(name="thing", command=command, log=tmp_path / "logs" / "thing.log")))
+        every.append(Part(ProgramSpec(name="thing", command=command, log=tmp_path / "logs" / "thing.log")))
         return every[-1]
 
     yield make
@@ -80,8 +80,8 @@ def test_a_paused_program_can_be_ended(made: Callable[..., Part]) -> None:
 
 def test_a_program_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
     story = (
-        "import os, pathlib, signal; from numalign.lab.processes import Part, Program;"
-        f"part = Part(Program(name='thing', command={SLEEPS!r}, log=pathlib.Path({str(tmp_path)!r}, 'log')));"
+        "import os, pathlib, signal; from numalign.lab.processes import Part, ProgramSpec;"
+        f"part = Part(ProgramSpec(name='thing', command={SLEEPS!r}, log=pathlib.Path({str(tmp_path)!r}, 'log')));"
         "part.start(); print(part.pid, flush=True); signal.pause()"
     )
     with subprocess.Popen([sys.executable, "-c", story], stdout=subprocess.PIPE, text=True) as parent:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from numalign.api.errors import BadObject
-from numalign.kubelet import presets
+from numalign.kubelet.machine import presets
 from numalign.lab import node, spec
 from numalign.lab.spec import LabSpec, NodeSpec
 

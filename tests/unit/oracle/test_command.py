@@ -11,7 +11,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from numalign.cli.devkit import oracle
-from numalign.oracle.fuzz import Summary
+from numalign.oracle.fuzz import FuzzSummary
 from tests.unit.oracle import small
 
 WRONG = {**small.MERGE, "id": "merge-2", "admit": False}
@@ -136,5 +136,5 @@ def test_a_long_campaign_says_how_far_it_is_even_without_a_terminal(
     monkeypatch.setattr(oracle, "monotonic", lambda: next(clock))
     watch = oracle._watching(9)
     for _ in range(3):
-        watch(Summary(counts=Counter({("tm_merge", "agreed"): 4})))
+        watch(FuzzSummary(counts=Counter({("tm_merge", "agreed"): 4})))
     assert capsys.readouterr().err == "4 of 9 cases, 0 disagreements\n"

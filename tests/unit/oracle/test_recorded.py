@@ -16,9 +16,9 @@ from numalign.oracle import recorded as casefiles
 from numalign.oracle import recorded as judging
 from numalign.oracle import recorded as recordedsuites
 from numalign.oracle.harness import suite
-from numalign.oracle.harness.suite import Deliberate, Outcome, Suite
+from numalign.oracle.harness.suite import DeliberateDifference, Outcome, Suite
 from numalign.oracle.plugin.suites import objects
-from numalign.oracle.recorded import CheckedCase, Recorded
+from numalign.oracle.recorded import CheckedCase, RecordedCase
 from tests.unit.oracle import small
 
 RIGHT = {"id": "host/1", "suite": "is_host_level_resource", "input": {"resource": "cpu"}, "expect": {"result": False}}
@@ -36,8 +36,8 @@ def document(path: Path, *cases: Any, **more: Any) -> Path:
     return path
 
 
-def recorded(case: dict[str, Any]) -> Recorded:
-    return Recorded("here", case["suite"], case["id"], case)
+def recorded(case: dict[str, Any]) -> RecordedCase:
+    return RecordedCase("here", case["suite"], case["id"], case)
 
 
 def run(*words: object) -> Result:
@@ -364,7 +364,7 @@ def test_a_list_or_table_that_is_null_is_an_empty_one(name: str) -> None:
 
 
 def test_a_rule_that_fails_excuses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    rule = Deliberate("x", "because", lambda given: bool(given["missing"]))
+    rule = DeliberateDifference("x", "because", lambda given: bool(given["missing"]))
     monkeypatch.setitem(recordedsuites.SUITES, "telepathy", Suite("telepathy", lambda case: 1, deliberate=(rule,)))
     assert judging.judge(recorded(STRANGE)).outcome is Outcome.MISMATCH
 

@@ -58,7 +58,7 @@ def test_recording_prints_what_was_answered_and_nothing_else(tmp_path: Path, mon
 def test_a_disagreement_is_made_small_and_saved_under_its_version(tmp_path: Path) -> None:
     source = sources.kubelet("kubelet@1.36")
     wrong = '\n    case = {"id": case["id"], "panic": "nil"}\n'
-    plan = fuzz.Plan(program=pretending.program(tmp_path, wrong), source=source, seed=1, cases=3, workers=1)
+    plan = fuzz.FuzzPlan(program=pretending.program(tmp_path, wrong), source=source, seed=1, cases=3, workers=1)
     (judged, *_) = fuzz.campaign(plan, lambda _: None).found
     small = fuzz.reduced(plan, judged)
     assert len(str(small.case)) < len(str(judged.case))

@@ -17,14 +17,15 @@ from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.node import Node, NodeInfo, NodeStatus
 from numalign.api.objects.pod import Pod
-from numalign.kubelet import admission, predicates, report, start
+from numalign.kubelet import admission, predicates, start
 from numalign.kubelet.admission import Outcome
 from numalign.kubelet.device import Ids, Preference
 from numalign.kubelet.refusals import StartRefusal, Undecided
+from numalign.kubelet.report import report
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
 from numalign.oracle.kubelet import forms
-from numalign.oracle.kubelet.family import Origin
+from numalign.oracle.kubelet.family import CaseOrigin
 from numalign.oracle.kubelet.forms import Topology
 from numalign.oracle.kubelet.generate import cases, machines, managers
 from numalign.oracle.kubelet.sequence import SequenceCase
@@ -47,7 +48,7 @@ class Whim:
 class ModelNode:
     """One node: its kubelet, its state as last reported, and the pods bound since, in bind order."""
 
-    def __init__(self, name: str, kubelet: Kubelet, wishes: managers.Wishes) -> None:
+    def __init__(self, name: str, kubelet: Kubelet, wishes: managers.RequestLimits) -> None:
         self.name = name
         self.kubelet = kubelet
         self.wishes = wishes
@@ -113,7 +114,7 @@ def node(rng: Random, name: str, **config: object) -> ModelNode:
             return ModelNode(name, made, _wishes(case))
 
 
-def pod(rng: Random, uid: str, wishes: managers.Wishes) -> Pod:
+def pod(rng: Random, uid: str, wishes: managers.RequestLimits) -> Pod:
     drawn = msgspec.convert(managers.generated_pod(rng, uid, wishes), forms.Pod, strict=False).model
     return structs.replace(drawn, metadata=ObjectMeta(name=uid, namespace="default", uid=uid))
 
@@ -125,19 +126,19 @@ def on_node(pod: Pod, node: str, phase: str = "Pending") -> Pod:
 
 
 def _started(rng: Random, case: SequenceCase) -> Kubelet | None:
-    topology = Origin().topology(case.topology)
+    topology = CaseOrigin().topology(case.topology)
     machine = forms.machine(topology, case.memory_nodes, case.devices)
     try:
-        return start.start(machine, case.config.settings(Origin().minor), prefer=Whim(rng))
+        return start.start(machine, case.config.settings(CaseOrigin().minor), prefer=Whim(rng))
     except (StartRefusal, Undecided):
         return None
 
 
-def _wishes(case: SequenceCase) -> managers.Wishes:
-    topology = Origin().topology(case.topology)
+def _wishes(case: SequenceCase) -> managers.RequestLimits:
+    topology = CaseOrigin().topology(case.topology)
     nodes = [{"hugepages": msgspec.to_builtins(each.hugepages)} for each in case.memory_nodes]
     sizes = managers.page_sizes(nodes) if len(topology.numa) <= 4 else ()
-    return managers.Wishes(
+    return managers.RequestLimits(
         cpus=max(1, topology.num_cpus // 3),
         memory=case.memory_nodes[0].memory // 2,
         hugepages=sizes,

@@ -14,9 +14,9 @@ from numalign.placement.dump import LedgerDump
 from numalign.placement.engine import Engine
 from numalign.placement.explain import nodeview
 from numalign.placement.settings import Settings
-from numalign.scheduler.bind import placementannotation
+from numalign.scheduler import placementannotation
 from numalign.scheduler.choose.choose import Chosen
-from numalign.scheduler.choose.scoredetails import Ranking
+from numalign.scheduler.choose.scoring import ScoreDetails
 from tests.placing import views
 from tests.unit.scheduler import servers
 from tests.unit.scheduler.servers import Servers, trainer
@@ -41,7 +41,7 @@ def taken_over(before: Servers, *names: str) -> Servers:
 
 def placed(there: Servers, pod: Pod, seed: int) -> str:
     """By the long way: one that has placed such pods before knows a shorter one."""
-    found = there.choose(pod, seed, ranking=Ranking(lambda: 0.0))
+    found = there.choose(pod, seed, ranking=ScoreDetails(lambda: 0.0))
     return f"{found.decision.node} {placementannotation.of(found.decision)}" if isinstance(found, Chosen) else ""
 
 

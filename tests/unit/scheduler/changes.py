@@ -7,10 +7,10 @@ from typing import Any
 from numalign.api.decode import decode
 from numalign.api.objects.pod import Pod
 from numalign.api.objects.volumes import PersistentVolume, PersistentVolumeClaim
-from numalign.scheduler.intake.clusterevents import Action, ClusterEvent, Happening, Resource
-from numalign.scheduler.queue import interests
-from numalign.scheduler.queue.queued import Queued
-from numalign.scheduler.queue.wakeups import Strategy, Wakeups
+from numalign.scheduler.queue import wakeups as interests
+from numalign.scheduler.queue.clusterevents import Action, ClusterEvent, ObjectChange, Resource
+from numalign.scheduler.queue.queued import QueuedPod
+from numalign.scheduler.queue.wakeups import QueueingStrategy, Wakeups
 from tests.unit.scheduler.waitingpods import pod, refused
 
 ASSIGNED, NODE, TARGET = Resource.ASSIGNED_POD, Resource.NODE, Resource.TARGET_POD
@@ -26,11 +26,11 @@ UNCORDONED: dict[str, Any] = {
 def helps(
     plugin: str, waiting: Pod, resource: Resource, action: Action, old: object = None, new: object = None
 ) -> bool:
-    queued = Queued(pod=waiting, added=0, since=0, number=1, rejection=refused(plugin))
+    queued = QueuedPod(pod=waiting, added=0, since=0, number=1, rejection=refused(plugin))
     wakeups = Wakeups(interests.stock())
-    strategy = wakeups.strategy(queued, Happening(ClusterEvent(resource, action), old, new))
+    strategy = wakeups.strategy(queued, ObjectChange(ClusterEvent(resource, action), old, new))
     assert not [answer for answer in wakeups.answers if answer[2] == "Error"]
-    return strategy is not Strategy.SKIP
+    return strategy is not QueueingStrategy.SKIP
 
 
 def here(name: str, spec: dict[str, Any] | None = None, **meta: Any) -> Pod:

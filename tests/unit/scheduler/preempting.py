@@ -10,8 +10,8 @@ from numalign.api.objects.pod import Pod
 from numalign.api.schedulerconfig.pluginargs import DefaultPreemptionArgs
 from numalign.placement.decisions import Randomness
 from numalign.scheduler.choose.choose import NoNode
-from numalign.scheduler.preempt.budgets import Budgets
-from numalign.scheduler.preempt.preemption import Asked, Declines, Preemption, Preempts
+from numalign.scheduler.choose.plugins import Budgets
+from numalign.scheduler.preempt.preemption import Nomination, NotPreempted, Preemption, PreemptionRequest
 from numalign.scheduler.queue.nominations import Nominations
 from tests.unit.scheduler import servers
 from tests.unit.scheduler.servers import Servers
@@ -51,21 +51,21 @@ class Town(Servers):
         self.cluster.pod(structs.replace(pod, status=structs.replace(pod.status, phase="Failed")), self.now)
         self.cluster.pod_gone(structs.replace(pod, status=structs.replace(pod.status, phase="Failed")), self.now)
 
-    def asked(self, pod: Pod, rng: Randomness = FIRST, **args: int) -> Preempts | Declines:
+    def asked(self, pod: Pod, rng: Randomness = FIRST, **args: int) -> Nomination | NotPreempted:
         kept_off = {self.cluster.world.rows[node]: "why" for node in self.kept_off}
         found = self.choose(pod, kept_off=kept_off)
         assert isinstance(found, NoNode), f"{pod.metadata.name} has a place"
         shape, settings = self.cluster.engine.shape(pod), DefaultPreemptionArgs(**args)
-        asked = Asked(pod=pod, shape=shape, found=found, now=self.now, args=settings, profile=self.profile)
+        asked = PreemptionRequest(pod=pod, shape=shape, found=found, now=self.now, args=settings, profile=self.profile)
         return self.preemption.decide(asked, rng)
 
     def victims(self, pod: Pod) -> tuple[str, list[str]]:
         """The node, and who has to go."""
         found = self.asked(pod)
-        assert isinstance(found, Preempts), found.message
+        assert isinstance(found, Nomination), found.message
         return found.node, sorted(each.metadata.name for each in found.victims.pods)
 
     def why_not(self, pod: Pod) -> str:
         found = self.asked(pod)
-        assert isinstance(found, Declines), f"{found} preempts"
+        assert isinstance(found, NotPreempted), f"{found} preempts"
         return found.message

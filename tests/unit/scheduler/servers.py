@@ -13,16 +13,18 @@ from numalign.api.nrt.wire import NodeResourceTopology
 from numalign.api.objects.meta import ObjectMeta, OwnerReference
 from numalign.api.objects.node import Node, NodeSpec, NodeStatus, Taint
 from numalign.api.objects.pod import Pod
-from numalign.kubelet import predicates, presets, report, start
+from numalign.kubelet import predicates, start
+from numalign.kubelet.machine import presets
+from numalign.kubelet.report import report
 from numalign.kubelet.settings import Settings
 from numalign.placement.engine import Engine
-from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.clusterstate import ClusterState
 from numalign.scheduler import main
 from numalign.scheduler.choose import choose as choosing
 from numalign.scheduler.choose.choose import Attempt, Chosen, NoNode
-from numalign.scheduler.choose.plugins import Stock
-from numalign.scheduler.choose.profiles import Profile
-from numalign.scheduler.cluster import Cluster
+from numalign.scheduler.choose.cluster import Cluster
+from numalign.scheduler.choose.plugins import Plugins
+from numalign.scheduler.profiles import Profile
 from tests.unit.scheduler import waitingpods
 
 KUBELET = start.start(
@@ -68,9 +70,9 @@ class Servers:
     """A cluster, and the default profile on it."""
 
     def __init__(self, *names: str, reports: bool = True) -> None:
-        world = World()
+        world = ClusterState()
         self.cluster = Cluster(Engine(), world)
-        self.profile: Profile = Stock(world).profile(main.defaults().profiles[0])
+        self.profile: Profile = Plugins(world).profile(main.defaults().profiles[0])
         for name in names:
             self.cluster.node(node(name))
             if reports:

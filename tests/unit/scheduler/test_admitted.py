@@ -11,9 +11,9 @@ from random import Random
 import pytest
 from msgspec import structs
 
-from numalign.kubelet import mask as masks
 from numalign.kubelet.admission import Outcome
 from numalign.kubelet.state import ContainerPlacement
+from numalign.kubelet.topologymanager import mask as masks
 from numalign.placement.decisions import Decision
 from numalign.placement.exact import ExactFlavour
 from tests.placing import KERNELS, Placing

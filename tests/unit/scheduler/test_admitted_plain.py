@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.api.nrt.nodetopology import NodeTopology
-from numalign.kubelet import plainreport
 from numalign.kubelet.cpu.static import StaticCPUs
-from numalign.kubelet.machine import Machine
-from numalign.kubelet.plainreport import Publisher
+from numalign.kubelet.machine.machine import Machine
+from numalign.kubelet.report import plainreport
+from numalign.kubelet.report.plainreport import Publisher
 from numalign.kubelet.start import Kubelet
 from tests.placing import KERNELS
 from tests.unit.placement import clusters

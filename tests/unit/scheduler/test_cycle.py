@@ -8,11 +8,11 @@ from typing import Any, cast
 import pytest
 
 from numalign.api.objects.pod import Pod
-from numalign.scheduler.bind.binder import Bind
-from numalign.scheduler.bind.volumes import Volumes
+from numalign.scheduler.bind.binder import PendingBinding
+from numalign.scheduler.bind.volumes import VolumeBinder
+from numalign.scheduler.choose.stormguard import Replicas, StormGuard
 from numalign.scheduler.cycle import Cycle
-from numalign.scheduler.events.publish import Publisher, Wait
-from numalign.scheduler.intake.stormguard import Rejections, Replicas
+from numalign.scheduler.events.publish import PendingReason, Publisher
 from numalign.scheduler.metrics import Metrics
 from tests.unit.scheduler import servers, waitingpods
 from tests.unit.scheduler.servers import Servers, trainer
@@ -24,7 +24,7 @@ class Told:
     def __init__(self) -> None:
         self.waits: list[tuple[str, str, str]] = []
 
-    def refused(self, pod: Pod, wait: Wait) -> None:
+    def refused(self, pod: Pod, wait: PendingReason) -> None:
         self.waits.append((pod.metadata.name, wait.reason, wait.message))
 
     def warned(self, pod: Any, reason: str, action: str, note: str) -> None:
@@ -36,14 +36,14 @@ class Turning:
 
     def __init__(self, *nodes: str) -> None:
         self.servers, self.queue = Servers(*nodes), waitingpods.queue()
-        self.told, self.counts, self.binds = Told(), Metrics(), list[Bind]()
-        self.guard = Rejections()
+        self.told, self.counts, self.binds = Told(), Metrics(), list[PendingBinding]()
+        self.guard = StormGuard()
         self.cycle = Cycle(
             self.servers.cluster,
             self.queue,
             {"numalign": self.servers.profile},
             binder=self,
-            volumes=cast(Volumes, None),
+            volumes=cast(VolumeBinder, None),
             publisher=cast(Publisher, self.told),
             rejections=self.guard,
             counts=self.counts,
@@ -51,7 +51,7 @@ class Turning:
             rng=Random(1),
         )
 
-    def start(self, bind: Bind) -> None:
+    def start(self, bind: PendingBinding) -> None:
         self.binds.append(bind)
 
     def now(self) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from numalign.api.objects.pod import Pod
-from numalign.scheduler.intake.clusterevents import Action
+from numalign.scheduler.queue.clusterevents import Action
 from tests.unit.scheduler.changes import (
     ASSIGNED,
     LABEL,

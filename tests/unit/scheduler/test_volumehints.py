@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from numalign.api.objects.pod import Pod
-from numalign.scheduler.intake.clusterevents import Action, Resource
+from numalign.scheduler.queue.clusterevents import Action, Resource
 from tests.unit.scheduler.changes import ASSIGNED, DISK, EPHEMERAL, Change, claim, claiming, helps, here, volume
 from tests.unit.scheduler.waitingpods import pod
 

@@ -11,15 +11,16 @@ from hypothesis import strategies as st
 from numalign.api.nrt import normalise
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.api.objects.pod import Pod
-from numalign.kubelet import plainreport, presets, report, start
+from numalign.kubelet import start
+from numalign.kubelet.machine import presets
+from numalign.kubelet.report import plainreport, report
 from numalign.kubelet.settings import Settings
 from numalign.kubelet.start import Kubelet
 from numalign.placement.explain.reasons import AnySuggestion
-from numalign.scheduler.choose.attempt import Surroundings
-from numalign.scheduler.choose.choose import Chosen
+from numalign.scheduler.choose.choose import AttemptContext, Chosen
+from numalign.scheduler.choose.stormguard import StormGuard
 from numalign.scheduler.explain import advise, explanations
 from numalign.scheduler.explain.explanations import Explained
-from numalign.scheduler.intake.stormguard import Rejections
 from numalign.scheduler.queue.nominations import Nominations
 from tests.unit.scheduler import servers
 from tests.unit.scheduler.servers import Servers, on, trainer
@@ -57,7 +58,7 @@ class Town(Servers):
         for number, (node, gpus, cpus, runs) in enumerate(tenants):
             if node in self.cluster.world.rows:
                 self.put(trainer(f"p{number}", gpus=gpus, cpu=str(cpus)), node, runs=runs)
-        self.around = Surroundings(self.cluster, Nominations(), Rejections())
+        self.around = AttemptContext(self.cluster, Nominations(), StormGuard())
 
     def put(self, pod: Pod, node: str, *, runs: bool = True) -> None:
         """The pod is on the node, if it fits there; nobody asks where else it may go."""

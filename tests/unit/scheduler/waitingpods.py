@@ -8,10 +8,9 @@ from typing import Any
 from numalign.api.decode import decode
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod
-from numalign.scheduler.queue import interests
-from numalign.scheduler.queue.gates import Gate
-from numalign.scheduler.queue.queue import DEFAULTS, Queue, Settings
-from numalign.scheduler.queue.queued import Queued, Rejection
+from numalign.scheduler.queue import wakeups
+from numalign.scheduler.queue.queue import DEFAULTS, QueueSettings, SchedulingQueue
+from numalign.scheduler.queue.queued import Gate, QueuedPod, Rejection
 from numalign.scheduler.queue.wakeups import Wakeups
 
 PROFILE = "numalign"
@@ -35,15 +34,17 @@ def asking(**amounts: Any) -> dict[str, Any]:
     return {"containers": [{"name": "c", "resources": {"requests": amounts}}]}
 
 
-def queue(gates: Sequence[Gate] = (), settings: Settings = DEFAULTS, zones: interests.Zones | None = None) -> Queue:
-    return Queue({PROFILE: Wakeups(interests.stock(zones=zones))}, gates, settings)
+def queue(
+    gates: Sequence[Gate] = (), settings: QueueSettings = DEFAULTS, zones: wakeups.ZoneHints | None = None
+) -> SchedulingQueue:
+    return SchedulingQueue({PROFILE: Wakeups(wakeups.stock(zones=zones))}, gates, settings)
 
 
 def refused(*plugins: str, **more: Any) -> Rejection:
     return Rejection(reasons={plugin: (f"{plugin} says no",) for plugin in plugins}, **more)
 
 
-def tried(queue: Queue, rejection: Rejection, now: float) -> Queued:
+def tried(queue: SchedulingQueue, rejection: Rejection, now: float) -> QueuedPod:
     """The next pod, after an attempt that came to nothing."""
     popped = queue.pop(now)
     assert popped is not None
@@ -52,12 +53,12 @@ def tried(queue: Queue, rejection: Rejection, now: float) -> Queued:
     return parked
 
 
-def names(queue: Queue) -> dict[str, list[str]]:
+def names(queue: SchedulingQueue) -> dict[str, list[str]]:
     """By pool; pools that are empty are left out."""
     return {pool: [each.pod.metadata.name for each in pods] for pool, pods in queue.pending().items() if pods}
 
 
-def popped(queue: Queue, now: float) -> list[str]:
+def popped(queue: SchedulingQueue, now: float) -> list[str]:
     """All that can be had now, in order."""
     found = []
     while (next_one := queue.pop(now)) is not None:

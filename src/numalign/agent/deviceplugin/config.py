@@ -10,14 +10,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from numalign.agent.deviceplugin import preference
-from numalign.agent.deviceplugin.offer import EACH, CdiDevice, DeviceFile, Gift, Mount, Offer
-from numalign.agent.deviceplugin.preference import POLICIES
+from numalign.agent.deviceplugin import offer
+from numalign.agent.deviceplugin.offer import EACH, POLICIES, CdiDevice, DeviceFile, Gift, Mount, Offer
 from numalign.api import errors
 from numalign.api.decode import fields
 from numalign.api.decode.fields import Field
-from numalign.kubelet import machinedevices, machinefile
-from numalign.kubelet.machine import DevicePlugin
+from numalign.kubelet.machine import machinefile
+from numalign.kubelet.machine.machine import DevicePlugin
 
 KIND: Final = "DevicePlugins"
 KEYS: Final = ("devices", "plugins")
@@ -25,7 +24,7 @@ PLUGIN_KEYS: Final = ("prefer", "preStart", "allocate")
 GIFT_KEYS: Final = ("env", "annotations", "mounts", "devices", "cdi")
 LONGEST_ID: Final = 63
 """As the API promises (device plugin API v1beta1, Device.ID)."""
-ANY_ZONE: Final = range(machinedevices.MAX_ZONE + 1)
+ANY_ZONE: Final = range(machinefile.MAX_ZONE + 1)
 CDI_NAME: Final = re.compile(r"[A-Za-z][\w.-]*/[A-Za-z][\w-]*=\S+")
 
 Offers = Mapping[str, Offer]
@@ -38,7 +37,7 @@ def read(value: object, source: str, zones: Sequence[int] = ANY_ZONE) -> Offers:
     plugins: dict[str, DevicePlugin] = {}
     for resource, section in fields.entries(file.at("devices")):
         room = machinefile.MAX_DEVICES - sum(len(plugin.devices) for plugin in plugins.values())
-        plugins[resource] = machinedevices.read(resource, section, zones, room)
+        plugins[resource] = machinefile.read_devices(resource, section, zones, room)
         _check_ids(section, plugins[resource])
     if not plugins:
         raise file.at("devices").bad('nothing is offered; write something like "devices: {example.com/nic: {0: 2}}"')
@@ -78,7 +77,7 @@ def _offer(plugin: DevicePlugin, section: Field) -> Offer:
     )
 
 
-def _policy(plugin: DevicePlugin) -> preference.Policy:
+def _policy(plugin: DevicePlugin) -> offer.Policy:
     return "lowest" if plugin.preferred_allocation else "none"
 
 

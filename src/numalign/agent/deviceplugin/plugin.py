@@ -3,6 +3,11 @@
 `devicepluginserving` puts `service` on a socket. The kubelet asks for options, keeps one ListAndWatch stream open, on
 which every change of the offer goes out, and asks for preferences and allocations. Devices are made up: nothing is
 opened, reset or kept. Whoever asks for devices that are not offered is refused, so that the pod shows it.
+
+The messages of the kubelet's device plugin API, version v1beta1, as tables.
+
+`deviceplugin` reads requests and writes answers with them, `devicepluginserving` the registration; the tests' kubelet
+uses the other direction.
 """
 
 from __future__ import annotations
@@ -12,15 +17,63 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
-from numalign.agent.deviceplugin import messages
-from numalign.agent.deviceplugin import preference as devicepreference
-from numalign.agent.deviceplugin.offer import Offer
-from numalign.api.decode import protomessages
-from numalign.api.decode.protomessages import Message, Tree
-from numalign.api.decode.protowire import BadProtobuf
+from numalign.agent.deviceplugin.offer import Offer, preferred
+from numalign.api.decode import protobuf
+from numalign.api.decode.protobuf import TEXTS, BadProtobuf, Field, Message, Tree
 from numalign.kubelet.device import Preference
-from numalign.kubelet.machine import Device
+from numalign.kubelet.machine.machine import Device
 from numalign.process import log, rpc
+
+VERSION: Final = "v1beta1"
+REGISTRATION: Final = "v1beta1.Registration"
+PLUGIN: Final = "v1beta1.DevicePlugin"
+HEALTHY: Final = "Healthy"
+UNHEALTHY: Final = "Unhealthy"
+
+OPTIONS: Final[Message] = {1: Field("pre_start", "bool"), 2: Field("preferred_allocation", "bool")}
+REGISTER: Final[Message] = {
+    1: Field("version", "string"),
+    2: Field("endpoint", "string"),
+    3: Field("resource", "string"),
+    4: Field("options", OPTIONS),
+}
+
+ZONE: Final[Message] = {1: Field("id", "int")}
+ZONES: Final[Message] = {1: Field("nodes", ZONE, many=True)}
+DEVICE: Final[Message] = {1: Field("id", "string"), 2: Field("health", "string"), 3: Field("topology", ZONES)}
+DEVICES: Final[Message] = {1: Field("devices", DEVICE, many=True)}
+
+IDS: Final[Message] = {1: Field("ids", "string", many=True)}
+"""Also what PreStartContainer asks with."""
+PREFERENCE: Final[Message] = {
+    1: Field("available", "string", many=True),
+    2: Field("must_include", "string", many=True),
+    3: Field("size", "int"),
+}
+PREFERENCES: Final[Message] = {1: Field("containers", PREFERENCE, many=True)}
+PREFERRED: Final[Message] = {1: Field("containers", IDS, many=True)}
+
+ALLOCATE: Final[Message] = {1: Field("containers", IDS, many=True)}
+MOUNT: Final[Message] = {
+    1: Field("container", "string"),
+    2: Field("host", "string"),
+    3: Field("read_only", "bool"),
+}
+DEVICE_FILE: Final[Message] = {
+    1: Field("container", "string"),
+    2: Field("host", "string"),
+    3: Field("permissions", "string"),
+}
+CDI: Final[Message] = {1: Field("name", "string")}
+CONTAINER: Final[Message] = {
+    1: Field("env", TEXTS, many=True),
+    2: Field("mounts", MOUNT, many=True),
+    3: Field("files", DEVICE_FILE, many=True),
+    4: Field("annotations", TEXTS, many=True),
+    5: Field("cdi", CDI, many=True),
+}
+ALLOCATED: Final[Message] = {1: Field("containers", CONTAINER, many=True)}
+
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -47,10 +100,10 @@ class Plugin:
             "Allocate": self._allocate,
             "PreStartContainer": self._pre_start,
         }
-        return rpc.Service(messages.PLUGIN, calls, {"ListAndWatch": self._list_and_watch})
+        return rpc.Service(PLUGIN, calls, {"ListAndWatch": self._list_and_watch})
 
     async def _options(self, request: bytes) -> bytes:
-        return protomessages.written(self.offer.options, messages.OPTIONS)
+        return protobuf.encode_message(self.offer.options, OPTIONS)
 
     async def _list_and_watch(self, request: bytes) -> AsyncIterator[bytes]:
         self.streams += 1
@@ -59,32 +112,32 @@ class Plugin:
             while True:
                 changed = self._changed
                 devices = [_told(device) for device in self.offer.plugin.devices]
-                yield protomessages.written({"devices": devices}, messages.DEVICES)
+                yield protobuf.encode_message({"devices": devices}, DEVICES)
                 await changed.wait()
         finally:
             self.streams -= 1
             self.left = self.streams == 0
 
     async def _preferred(self, request: bytes) -> bytes:
-        asked = _read(request, messages.PREFERENCES).get("containers", [])
+        asked = _read(request, PREFERENCES).get("containers", [])
         answers = [{"ids": sorted(self._choice(each))} for each in asked]
-        return protomessages.written({"containers": answers}, messages.PREFERRED)
+        return protobuf.encode_message({"containers": answers}, PREFERRED)
 
     def _choice(self, asked: Tree) -> frozenset[str]:
         available, needed = frozenset(asked.get("available", ())), frozenset(asked.get("must_include", ()))
         preference = Preference(self.resource, available, needed, asked.get("size", 0))
         zones = {device.id: device.zones for device in self.offer.plugin.devices}
-        return devicepreference.preferred(self.offer.prefer, preference, zones)
+        return preferred(self.offer.prefer, preference, zones)
 
     async def _allocate(self, request: bytes) -> bytes:
-        asked = [sorted(each.get("ids", ())) for each in _read(request, messages.ALLOCATE).get("containers", [])]
+        asked = [sorted(each.get("ids", ())) for each in _read(request, ALLOCATE).get("containers", [])]
         for ids in asked:
             self._check(ids)
             LOG.info("allocated", extra=log.about(resource=self.resource, devices=",".join(ids)))
-        return protomessages.written({"containers": [self.offer.gift.to(ids) for ids in asked]}, messages.ALLOCATED)
+        return protobuf.encode_message({"containers": [self.offer.gift.to(ids) for ids in asked]}, ALLOCATED)
 
     async def _pre_start(self, request: bytes) -> bytes:
-        ids = sorted(_read(request, messages.IDS).get("ids", ()))
+        ids = sorted(_read(request, IDS).get("ids", ()))
         self._check(ids)
         LOG.info("a container starts", extra=log.about(resource=self.resource, devices=",".join(ids)))
         return b""
@@ -97,7 +150,7 @@ class Plugin:
 
 
 def _told(device: Device) -> Tree:
-    health = messages.HEALTHY if device.healthy else messages.UNHEALTHY
+    health = HEALTHY if device.healthy else UNHEALTHY
     # No topology and one that names no zone are two things to the kubelet (exporter spec 2.4).
     where = {} if device.zones is None else {"topology": {"nodes": [{"id": zone} for zone in device.zones]}}
     return {"id": device.id, "health": health, **where}
@@ -105,6 +158,6 @@ def _told(device: Device) -> Tree:
 
 def _read(request: bytes, message: Message) -> Tree:
     try:
-        return protomessages.read(request, message)
+        return protobuf.decode_message(request, message)
     except BadProtobuf as problem:
         raise rpc.CallFailed("INVALID_ARGUMENT", str(problem)) from None

@@ -13,19 +13,19 @@ from typing import Final, TypeVar
 from msgspec import Struct, structs
 
 from numalign.agent.inventory import podidentity
-from numalign.agent.inventory.podidentity import Match, Told
+from numalign.agent.inventory.plainform import real
+from numalign.agent.inventory.podidentity import KnownUids, Match
 from numalign.agent.inventory.readings import Readings
-from numalign.agent.publish.plainform import real
 from numalign.agent.sources.podresources import ContainerResources, MemoryEntry, PodResources
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.pod import Container, Pod, PodSpec
-from numalign.kubelet import machinecores
-from numalign.kubelet import mask as masks
 from numalign.kubelet.cpu.state import CPUState
 from numalign.kubelet.device import DeviceState, Held, Ids
+from numalign.kubelet.machine import cores
 from numalign.kubelet.memory.state import Block, MemoryState, charge
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
+from numalign.kubelet.topologymanager import mask as masks
 
 STATIC_CPUS: Final = "static"
 STATIC_MEMORY: Final = "Static"
@@ -49,7 +49,7 @@ class Listed(Struct, frozen=True):
 
 
 class Books:
-    def __init__(self, kubelet: Kubelet, readings: Readings, match: Match, told: Told) -> None:
+    def __init__(self, kubelet: Kubelet, readings: Readings, match: Match, told: KnownUids) -> None:
         self._kubelet, self._readings, self._match = kubelet, readings, match
         self._listed = [_who(pod, match, told) for pod in readings.pods or ()]
         self._known = {each.kept: each.identity for each in self._listed if each.kept}
@@ -78,8 +78,8 @@ class Books:
         expected = cpu.allocatable if cpu is not None else 0
         if told is not None and told != expected:
             yield (
-                f"the kubelet lets pods have CPUs {machinecores.short_text(told) or 'none'}; by what"
-                f" {self._readings.settings_source} says it would be {machinecores.short_text(expected) or 'none'}"
+                f"the kubelet lets pods have CPUs {cores.short_text(told) or 'none'}; by what"
+                f" {self._readings.settings_source} says it would be {cores.short_text(expected) or 'none'}"
             )
 
     def _active(self, each: Listed) -> Pod:
@@ -156,7 +156,7 @@ class Books:
         return state
 
 
-def _who(pod: PodResources, match: Match, told: Told) -> Listed:
+def _who(pod: PodResources, match: Match, told: KnownUids) -> Listed:
     """The uid that others know the pod by comes first: a static pod has another one with its kubelet."""
     name = pod.namespace, pod.name
     kept = match.kept.get(name, "")

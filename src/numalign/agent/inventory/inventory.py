@@ -2,7 +2,18 @@
 
 `main` asks for a report after each look. Everything comes down to the model's own `Kubelet` and `KubeletState`, so that
 `kubelet.report` writes what it would write about a simulated node; what pods hold is `books`'s to find out. Others'
-forms are `plainform`'s, with what is free as the books have it."""
+forms are `plainform`'s, with what is free as the books have it.
+
+What pods hold, kept from look to look: on a busy node one pod changes and a hundred do not.
+
+`inventory` asks here. An answer is used again as long as everything that it was made of is the same: the kubelet, the
+pod, and what the managers have written down for it. Nothing is told differently for it.
+
+What can be allocated: what the kubelet says of it beside what the model says.
+
+`inventory` asks. Where they differ the kubelet's word counts (`heeded`); for kubelets without GetAllocatableResources,
+or with the call switched off (exporter spec 2.3), there is the model's answer (`of`).
+"""
 
 from __future__ import annotations
 
@@ -11,23 +22,104 @@ from typing import Literal
 
 from msgspec import Struct, structs
 
-from numalign.agent.inventory import allocatable as offering
-from numalign.agent.inventory import podidentity, startview
+from numalign.agent.inventory import exclusions, plainform, podidentity, startview
 from numalign.agent.inventory.allocations import Books
-from numalign.agent.inventory.placements import Placing
-from numalign.agent.inventory.podidentity import Told
+from numalign.agent.inventory.exclusions import Exclusions
+from numalign.agent.inventory.plainform import real
+from numalign.agent.inventory.podidentity import KnownUids
 from numalign.agent.inventory.readings import Readings
 from numalign.agent.inventory.startview import Evidence
-from numalign.agent.publish import exclusions, plainform
-from numalign.agent.publish.exclusions import Exclusions
-from numalign.agent.publish.plainform import real
-from numalign.agent.sources.podresources import Allocatable, DeviceEntry, PodResources
+from numalign.agent.sources.podresources import Allocatable, DeviceEntry, MemoryEntry, PodResources
+from numalign.api.attributes.podplacements import PodPlacement
 from numalign.api.nrt.nodetopology import Amounts, NodeTopology, Zone
-from numalign.kubelet import admission, report, versions
-from numalign.kubelet.machine import Device, DevicePlugin, Machine
-from numalign.kubelet.report import Pods
+from numalign.api.objects.pod import Pod
+from numalign.kubelet import admission, holdings, start, versions
+from numalign.kubelet.machine.machine import Device, DevicePlugin, Machine
+from numalign.kubelet.report import report
+from numalign.kubelet.report.report import Pods
+from numalign.kubelet.settings import Settings
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
+from numalign.kubelet.topologymanager import mask as masks
+
+PodAssignments = tuple[object, ...]
+"""All that is written down for one pod."""
+
+
+class PlacementCache:
+    """For one node."""
+
+    def __init__(self) -> None:
+        self._kubelet: Kubelet | None = None
+        self._kept: dict[str, tuple[PodAssignments, PodPlacement, PodPlacement]] = {}
+
+    def started(self, machine: Machine, settings: Settings) -> Kubelet:
+        """StartRefusal where none would start."""
+        last = self._kubelet
+        if last is not None and last.machine == machine and last.settings == settings:
+            return last
+        self._kubelet, self._kept = start.start(machine, settings), {}
+        return self._kubelet
+
+    def pods(self, kubelet: Kubelet, state: KubeletState) -> Pods:
+        kept = self._kept if kubelet is self._kubelet else {}
+        found = {}
+        for uid, pod in state.active.items():
+            books = _books(state, uid, pod)
+            before = kept.get(uid)
+            if before is None or before[0] != books:
+                before = books, holdings.listed_of(kubelet, state, pod), holdings.of(kubelet, state, pod)
+            found[uid] = before
+        self._kept = found
+        return Pods(tuple(each[1] for each in found.values()), tuple(each[2] for each in found.values()))
+
+
+def _books(state: KubeletState, uid: str, pod: Pod) -> PodAssignments:
+    cpu, memory = state.cpu, state.memory
+    return (
+        pod,
+        cpu and (cpu.assignments.get(uid), cpu.pods.get(uid)),
+        memory and (memory.blocks.get(uid), memory.pods.get(uid)),
+        state.devices.pods.get(uid),
+    )
+
+
+def modelled_allocatable(kubelet: Kubelet) -> Allocatable:
+    """As exporter spec 2.5 has it: CPUs and memory of static policies alone, and healthy devices."""
+    memory = kubelet.memory.allocatable if kubelet.memory else {}
+    return Allocatable(
+        devices=tuple(
+            entry for resource in sorted(kubelet.devices.inventories) for entry in _devices(kubelet, resource)
+        ),
+        cpus=masks.members(kubelet.cpu.allocatable) if kubelet.cpu else (),
+        memory=tuple(
+            MemoryEntry(kind, size, (zone,))
+            for zone in sorted(memory)
+            for kind, size in memory[zone].items()
+            if size > 0
+        ),
+    )
+
+
+def with_reported_cpus(kubelet: Kubelet, offered: Allocatable | None) -> Kubelet:
+    """Whose pods get no CPUs but those that are offered: by whatever it was configured, the others are kept."""
+    if kubelet.cpu is None or offered is None:
+        return kubelet
+    kept = kubelet.cpu.topology.cpus & ~masks.of(offered.cpus)
+    if kept == kubelet.cpu.reserved:
+        return kubelet
+    return structs.replace(kubelet, cpu=structs.replace(kubelet.cpu, reserved=kept))
+
+
+def _devices(kubelet: Kubelet, resource: str) -> Iterator[DeviceEntry]:
+    for device in kubelet.devices.inventories[resource].plugin.devices:
+        yield from (DeviceEntry(resource, (device.id,), zones) for zones in _places(device) if device.healthy)
+
+
+def _places(device: Device) -> list[tuple[int, ...] | None]:
+    """An entry for each zone; one that has a topology without zones is not listed at all (exporter spec 2.4)."""
+    return [None] if device.zones is None else [(zone,) for zone in device.zones]
+
 
 Mode = Literal["own", "rte", "nfd"]
 
@@ -53,7 +145,7 @@ class Inventory(Struct, frozen=True):
     """Whether the kubelet's version is known, and not taken to be the newest."""
 
     def report(self, node: str, mode: Mode = "own", left_out: Exclusions = exclusions.NONE) -> NodeTopology:
-        own = report.told(node, self.kubelet, self.state, self.placed)
+        own = report.of_collected(node, self.kubelet, self.state, self.placed)
         own = own if self.dated else report.undated(own)
         if mode == "own":
             return own if self.answered else report.with_capacities(own, self.kubelet.machine)
@@ -74,23 +166,23 @@ def _by_the_books(zone: Zone, books: Zone) -> Zone:
     return structs.replace(zone, resources=resources)
 
 
-def of(readings: Readings, machine: Machine, told: Told, placing: Placing | None = None) -> Inventory:
+def of(readings: Readings, machine: Machine, told: KnownUids, placing: PlacementCache | None = None) -> Inventory:
     """StartRefusal where no kubelet would start with these settings on this machine: then one was read wrongly.
     `placing`: what the last look of the same node left."""
-    match, placing = podidentity.of(readings, told), placing or Placing()
+    match, placing = podidentity.match(readings, told), placing or PlacementCache()
     evidence = Evidence(readings.cpu_checkpoint, readings.memory_checkpoint, readings.allocatable)
     seen = startview.of(machine, readings.settings, evidence)
     kubelet = placing.started(structs.replace(seen, devices=_plugins(readings, match.open)), readings.settings)
     books = Books(kubelet, readings, match, told)
     contradictions = tuple(books.contradictions())
-    kubelet = offering.heeded(kubelet, readings.allocatable)
+    kubelet = with_reported_cpus(kubelet, readings.allocatable)
     state = admission.collect(kubelet, books.state())
     return Inventory(
         kubelet,
         state,
         placing.pods(kubelet, state),
         readings.pods or (),
-        readings.allocatable or offering.of(kubelet),
+        readings.allocatable or modelled_allocatable(kubelet),
         unlisted=bool(match.open),
         answered=readings.pods is not None,
         contradictions=contradictions,

@@ -2,33 +2,48 @@
 
 `inventory` asks. Exclusive CPUs and devices belong to one container alone, so that a pod which has some is found in the
 checkpoints by them; a static pod too, which the API server knows by another uid. Others need to be told by somebody who
-knows. A pod that stays without a uid leaves open whose the remaining entries are."""
+knows. A pod that stays without a uid leaves open whose the remaining entries are.
+
+Uids of this node's pods: from the kubelet's pods socket, else from the API server.
+
+`looks` asks in every look, because a name may belong to another pod by then. A kubelet calls a static pod by a hash of
+its manifest, the API server by the uid of its mirror. A kubelet that has just started knows of no pod yet: where its
+books have entries of pods that it does not tell of, the API server is asked too, before they are taken for gone.
+"""
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from numalign.agent.inventory.readings import Readings
 from numalign.agent.sources.podresources import PodResources
-from numalign.kubelet import mask as masks
+from numalign.agent.sources.pods import LocalPod, PodsError
+from numalign.api.decode.structs import Wire
+from numalign.api.objects.meta import ObjectMeta
+from numalign.kube import errors, resources
+from numalign.kube.client import Client
+from numalign.kube.lists import Unreadable
+from numalign.kube.request import Selection
+from numalign.kubelet.topologymanager import mask as masks
 
 Name = tuple[str, str]
 """Namespace and name."""
-Uids = Mapping[Name, str]
+UidsByName = Mapping[Name, str]
 STATIC: Final = re.compile("[0-9a-f]{32}")
 """The kubelet's own uid of a static pod: a hash of its manifest. The API server knows the pod by another one."""
 
 
-class Told(Struct, frozen=True):
+class KnownUids(Struct, frozen=True):
     """Uids by name, as far as somebody told them."""
 
-    public: Uids = {}
+    public: UidsByName = {}
     """By which others know the pods."""
-    kept: Uids = {}
+    kept: UidsByName = {}
     """Under which the kubelet keeps its books, where that is another one."""
     unsure: bool = False
     """Whether pods may exist of which nobody could tell."""
@@ -47,8 +62,8 @@ class Match(Struct, frozen=True):
     """Uids in the checkpoints that are nobody's, and may be somebody's whose uid is not known."""
 
 
-def of(readings: Readings, told: Told) -> Match:
-    written = uids(readings)
+def match(readings: Readings, told: KnownUids) -> Match:
+    written = checkpoint_uids(readings)
     holders = dict(_holders(readings))
     kept: dict[Name, str] = {}
     for pod in readings.pods or ():
@@ -62,7 +77,7 @@ def of(readings: Readings, told: Told) -> Match:
     return Match(kept, (written & told.uids if everybody else written) - frozenset(kept.values()))
 
 
-def uids(readings: Readings) -> frozenset[str]:
+def checkpoint_uids(readings: Readings) -> frozenset[str]:
     """Everybody who has an entry in a checkpoint."""
     cpu, memory, devices = readings.cpu_checkpoint, readings.memory_checkpoint, readings.device_checkpoint
     found: set[str] = set()
@@ -97,3 +112,94 @@ def _marks(pod: PodResources) -> Iterator[Mark]:
         for entry in container.devices:
             by_resource.setdefault(entry.resource, set()).update(entry.ids)
         yield from ((container.name, resource, frozenset(ids)) for resource, ids in by_resource.items())
+
+
+LOG: Final = logging.getLogger(__name__)
+MIRROR_POD: Final = "kubernetes.io/config.mirror"
+CONFIG_HASH: Final = "kubernetes.io/config.hash"
+FINISHED: Final = ("Succeeded", "Failed")
+AGAIN: Final = 300.0
+"""Seconds after which a kubelet that has no pods socket is asked again: it may be a newer one by then."""
+
+
+class PodsSource(Protocol):
+    """What is needed of `podsapi.PodsClient`."""
+
+    async def list(self) -> tuple[LocalPod, ...]: ...
+
+
+class Phase(Wire, frozen=True):
+    phase: str = ""
+
+
+class PodHeader(Wire, frozen=True):
+    """A pod, read for nothing but who it is, and whether it has ended."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    status: Phase = Phase()
+
+
+PODS: Final = resources.of("v1", "pods", "Pod", PodHeader)
+
+
+class UidLookup:
+    def __init__(self, node: str, kubelet: PodsSource | None, client: Client | None) -> None:
+        self._selection = Selection(fields=f"spec.nodeName={node}")
+        self._kubelet = kubelet
+        self._client = client
+        self._ask_kubelet_after = 0.0
+
+    async def told(self, written: frozenset[str], now: float) -> KnownUids:
+        """`written`: who has entries in the kubelet's books."""
+        kubelet = await self._by_kubelet(now)
+        if kubelet is not None and written <= kubelet.uids:
+            return kubelet
+        server, known = await self._by_api_server(), kubelet or KnownUids()
+        if server is None:
+            return structs.replace(known, unsure=self._client is not None)
+        finished = server.finished | known.finished
+        return KnownUids({**server.public, **known.public}, {**server.kept, **known.kept}, finished=finished)
+
+    async def _by_kubelet(self, now: float) -> KnownUids | None:
+        if self._kubelet is None or now < self._ask_kubelet_after:
+            return None
+        try:
+            return of_kubelet(await self._kubelet.list())
+        except PodsError as problem:
+            LOG.debug("uids are not told by the kubelet: %s", problem)
+            self._ask_kubelet_after = now + AGAIN if problem.absent else 0.0
+            return None
+
+    async def _by_api_server(self) -> KnownUids | None:
+        if self._client is None:
+            return None
+        try:
+            found = await self._client.every(PODS.everywhere(), self._selection)
+        except errors.KubeError as problem:
+            LOG.debug("uids are not told by the API server: %s", problem)
+            return None
+        return of_api_server(found)
+
+
+def of_kubelet(pods: Iterable[LocalPod]) -> KnownUids:
+    """Finished ones have no uid to be found by: another pod may have the name by now."""
+    every = list(pods)
+    found = {(pod.namespace, pod.name): pod.uid for pod in every if pod.phase not in FINISHED}
+    ended = frozenset((pod.namespace, pod.name) for pod in every) - found.keys()
+    public = {name: uid for name, uid in found.items() if not STATIC.fullmatch(uid)}
+    return KnownUids(public, found, finished=ended)
+
+
+def of_api_server(pods: Iterable[PodHeader | Unreadable]) -> KnownUids:
+    public: dict[Name, str] = {}
+    kept: dict[Name, str] = {}
+    finished: set[Name] = set()
+    for pod in pods:
+        name, annotations = (pod.metadata.namespace, pod.metadata.name), pod.metadata.annotations
+        if isinstance(pod, PodHeader) and pod.status.phase in FINISHED:
+            finished.add(name)
+            continue
+        public[name] = pod.metadata.uid
+        if MIRROR_POD in annotations and CONFIG_HASH in annotations:
+            kept[name] = annotations[CONFIG_HASH]
+    return KnownUids(public, kept, finished=frozenset(finished))

@@ -2,33 +2,178 @@
 
 `main` asks for `read` whenever `triggers` says so, `inventory` makes a report of the answer. What the kubelet changes
 while we look is looked at again, so that checkpoints and podresources tell of the same moment. Whatever is missing or
-odd is a problem in words beside an absent value; nothing that a node holds makes `read` raise."""
+odd is a problem in words beside an absent value; nothing that a node holds makes `read` raise.
+
+What the last look found, so that the next one need not read again what did not change.
+
+`readings` keeps hardware and configuration for a while, and each checkpoint as long as its bytes are the same:
+comparing them is cheap, verifying a checksum is not.
+
+Devices that were offered and are not any more: what is written down of them is old.
+
+`readings` asks after every look. When a device plugin dies, or a kubelet starts again and its plugins have not yet,
+the kubelet offers no devices and leaves its checkpoint as it was. Taken by itself, that looks as if there were devices
+whose topology names no zone, which are kept out of what is offered too (exporter spec 2.4).
+"""
 
 from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Generic, Protocol, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from numalign.agent.inventory import startview
-from numalign.agent.inventory.lostdevices import Vanished
-from numalign.agent.inventory.readingcache import Checkpoints, Remembered
 from numalign.agent.inventory.startview import Evidence
-from numalign.agent.sources import kubeletconfig, kubeletflags, sysfs
-from numalign.agent.sources import podresources as podresourcesocket
+from numalign.agent.sources import checkpoints, filewatch, hostfiles, kubeletconfig, sysfs
 from numalign.agent.sources.checkpoints import CPUCheckpoint, DeviceCheckpoint, MemoryCheckpoint
 from numalign.agent.sources.kubeletconfig import Configuration
-from numalign.agent.sources.podresources import Allocatable, PodResources, PodResourcesError
+from numalign.agent.sources.podresources import SOCKET, Allocatable, PodResources, PodResourcesError
 from numalign.agent.sources.sysfs import Survey
-from numalign.agent.triggers import filewatch
 from numalign.api import errors
 from numalign.kube.clock import Clock, SystemClock
 from numalign.kubelet import start, versions
-from numalign.kubelet.machine import Machine
+from numalign.kubelet.machine.machine import Machine
 from numalign.kubelet.settings import Settings
+
+T = TypeVar("T")
+BROKEN_FOR: Final = 60.0
+"""Seconds after which a checkpoint that cannot be read any more is done without: a kubelet of another version may write
+it in a form of its own."""
+
+
+class TimedCache(Generic[T]):
+    """One value, good for some seconds; `last` is what it was, good or not."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._until = 0.0
+        self.last: T | None = None
+
+    def get(self, now: float) -> T | None:
+        return self.last if now < self._until else None
+
+    def keep(self, value: T, now: float) -> T:
+        self.last, self._until = value, now + self._seconds
+        return value
+
+    def forget(self) -> None:
+        """It may have changed."""
+        self._until = 0.0
+
+
+class _File(Generic[T]):
+    """One checkpoint: its bytes as last seen, and what they say."""
+
+    def __init__(self, path: Path, parse: Callable[[bytes], T]) -> None:
+        self._path = path
+        self._parse = parse
+        self.seen: bytes | str | None = None
+        self._good_until: float | None = None
+        self.value: T | None = None
+        self.problem = ""
+
+    def look(self, now: float) -> bool:
+        """Whether it is another than before."""
+        if self.value is not None:
+            self._good_until = now
+        seen = self._content()
+        if seen == self.seen:
+            return False
+        self.seen, self.value = seen, None
+        self.problem = seen if isinstance(seen, str) else ""
+        if isinstance(seen, bytes):
+            self._read(seen)
+        return True
+
+    def is_lost(self, now: float) -> bool:
+        """Whether there is something at its place that cannot be read, and could be a short while ago."""
+        return bool(self.problem) and self._good_until is not None and now - self._good_until < BROKEN_FOR
+
+    def _content(self) -> bytes | str | None:
+        """The bytes, or why there are none; nothing at all where there is no file."""
+        try:
+            return hostfiles.content(self._path, checkpoints.LARGEST)
+        except hostfiles.Unreadable as problem:
+            return str(problem)
+
+    def _read(self, raw: bytes) -> None:
+        try:
+            self.value = self._parse(raw)
+        except errors.BadObject as problem:
+            self.problem = str(problem)
+
+
+class CheckpointSet(Struct, frozen=True):
+    cpu: CPUCheckpoint | None
+    memory: MemoryCheckpoint | None
+    devices: DeviceCheckpoint | None
+
+
+class CheckpointCache:
+    """The three of one kubelet."""
+
+    def __init__(self, root: Path) -> None:
+        self._cpu = _File(root / checkpoints.CPU, checkpoints.cpu)
+        self._memory = _File(root / checkpoints.MEMORY, checkpoints.memory)
+        self._devices = _File(root / checkpoints.DEVICES, checkpoints.devices)
+        self._files: Final = (self._cpu, self._memory, self._devices)
+
+    def look(self, now: float) -> bool:
+        """Whether any is another than before."""
+        changed = [file.look(now) for file in self._files]
+        return any(changed)
+
+    def lost(self, now: float) -> bool:
+        return any(file.is_lost(now) for file in self._files)
+
+    @property
+    def devices(self) -> bytes | None:
+        """The whole file, for comparing; None: there is none, or it cannot be read."""
+        seen = self._devices.seen
+        return seen if isinstance(seen, bytes) and self._devices.value is not None else None
+
+    @property
+    def found(self) -> CheckpointSet:
+        return CheckpointSet(self._cpu.value, self._memory.value, self._devices.value)
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        return tuple(file.problem for file in self._files if file.problem)
+
+
+Ids = dict[str, frozenset[str]]
+"""By resource."""
+
+
+class LostDevices:
+    """For one node, look after look."""
+
+    def __init__(self) -> None:
+        self._seen: Ids = {}
+
+    def left_out(self, written: DeviceCheckpoint | None, offered: Allocatable | None) -> DeviceCheckpoint | None:
+        """The checkpoint without devices that are known to be gone."""
+        if written is None or offered is None:
+            return written
+        now = _ids(offered)
+        there = {name: ids - self._gone(name, now) for name, ids in written.registered.items()}
+        self._seen = {name: self._seen.get(name, frozenset()) | now.get(name, frozenset()) for name in self._seen | now}
+        return written if there == written.registered else structs.replace(written, registered=there)
+
+    def _gone(self, resource: str, now: Mapping[str, frozenset[str]]) -> frozenset[str]:
+        return self._seen.get(resource, frozenset()) - now.get(resource, frozenset())
+
+
+def _ids(offered: Allocatable) -> Ids:
+    found: Ids = {}
+    for entry in offered.devices:
+        found[entry.resource] = found.get(entry.resource, frozenset()).union(entry.ids)
+    return found
+
 
 TRIES: Final = 3
 PAUSE: Final = 0.05
@@ -83,7 +228,7 @@ class Sources:
         self,
         *,
         host: Path = Path("/"),
-        kubelet_root: Path = Path(kubeletflags.DEFAULT_ROOT),
+        kubelet_root: Path = Path(kubeletconfig.DEFAULT_ROOT),
         podresources: PodResourcesSource | None = None,
         socket: Path | None = None,
         configuration: kubeletconfig.Sources | None = None,
@@ -92,21 +237,21 @@ class Sources:
         self.host = host
         self.podresources = podresources
         self.configuration = configuration or kubeletconfig.Sources(host=host)
-        self.checkpoints = Checkpoints(kubelet_root)
-        self._socket = socket or kubelet_root / podresourcesocket.SOCKET
+        self.checkpoints = CheckpointCache(kubelet_root)
+        self._socket = socket or kubelet_root / SOCKET
         self._seen = filewatch.signature(self._socket)
         self.clock = clock or SystemClock()
         self.kubelet_since = self.clock.now()
         """Since when it may be the kubelet that it is."""
         self.kubelet_version = ""
-        self.vanished = Vanished()
-        self.hardware = Remembered[Survey](STEADY)
+        self.vanished = LostDevices()
+        self.hardware = TimedCache[Survey](STEADY)
         # A kubelet reads its files when it starts, which is seen by its own socket: what they say later does not count
         # before it starts anew.
-        self._own = self._socket == kubelet_root / podresourcesocket.SOCKET
+        self._own = self._socket == kubelet_root / SOCKET
         self._fixed = self.configuration.configz is None and self._own
-        self.configured = Remembered[Configuration](math.inf if self._fixed else STEADY)
-        self._offered = Remembered[tuple[bytes | None, Allocatable | None]](OFFERED)
+        self.configured = TimedCache[Configuration](math.inf if self._fixed else STEADY)
+        self._offered = TimedCache[tuple[bytes | None, Allocatable | None]](OFFERED)
 
     def notice_restart(self) -> None:
         """A kubelet that started anew may be configured otherwise, and has looked at the hardware again."""

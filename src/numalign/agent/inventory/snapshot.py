@@ -2,31 +2,92 @@
 
 The agent's cycle and the command line call `look`. Where the kubelet's answers contradict its checkpoints the node is
 looked at once more; what remains of it is counted, and `inventory` errs on the safe side. A look without an inventory
-says why; one that rests on guesses says so, and is nothing to be published."""
+says why; one that rests on guesses says so, and is nothing to be published.
+
+What older kubelets list and pods do not hold any more, or never did: taken out before anything is made of it.
+
+`looks` calls `put_right` after every look. Kubelets before 1.34 list pods that have finished; those before 1.23 list,
+for containers without CPUs of their own, the CPUs that all of these share (exporter spec 2.3). Which CPUs these are is
+in the kubelet's checkpoint; without that, a container that is known to have none of its own shows it (4.2).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from numalign.agent.inventory import inventory, listfixes, podidentity, readings
-from numalign.agent.inventory.inventory import Inventory
-from numalign.agent.inventory.placements import Placing
-from numalign.agent.inventory.podidentity import Told
+from numalign.agent.inventory import inventory, podidentity, readings
+from numalign.agent.inventory.inventory import Inventory, PlacementCache
+from numalign.agent.inventory.podidentity import KnownUids, Name, UidLookup
 from numalign.agent.inventory.readings import Readings, Sources
-from numalign.agent.inventory.uids import Uids
 from numalign.agent.sources import kubeletconfig
+from numalign.agent.sources.podresources import ContainerResources, PodResources
+from numalign.api import errors
 from numalign.api.nrt.placementcodec import ContainerRef
-from numalign.kubelet.machine import Machine
+from numalign.kubelet import versions
+from numalign.kubelet.machine.machine import Machine
 from numalign.kubelet.refusals import StartRefusal, Undecided
+from numalign.kubelet.topologymanager import mask as masks
+from numalign.kubelet.versions import Minor
+
+ACTIVE_ONLY: Final = Minor(1, 34)
+"""Since then finished pods are not listed."""
+EXCLUSIVE_ONLY: Final = Minor(1, 23)
+"""Since then the CPUs that containers share are not."""
+
+
+def put_right(read: Readings, finished: Collection[Name], reference: ContainerRef | None = None) -> Readings:
+    minor = versions.parse(read.kubelet_version) or versions.NEWEST
+    pods = read.pods
+    if pods is None or minor >= ACTIVE_ONLY:
+        return read
+    pods = unfinished(pods, finished)
+    if minor < EXCLUSIVE_ONLY:
+        written = read.cpu_checkpoint
+        pool = masks.members(written.state.default) if written is not None else pool_of(pods, reference)
+        pods = without_pool(pods, pool)
+    return structs.replace(read, pods=pods)
+
+
+def unfinished(pods: Iterable[PodResources], finished: Collection[Name]) -> tuple[PodResources, ...]:
+    return tuple(pod for pod in pods if (pod.namespace, pod.name) not in finished)
+
+
+def pool_of(pods: Iterable[PodResources], reference: ContainerRef | None) -> tuple[int, ...]:
+    """The CPUs of the container that has none of its own; nothing where it is not listed."""
+    named = ((ContainerRef(pod.namespace, pod.name, each.name), each) for pod in pods for each in pod.containers)
+    return next((container.cpus for ref, container in named if ref == reference), ())
+
+
+def without_pool(pods: Iterable[PodResources], pool: Iterable[int]) -> tuple[PodResources, ...]:
+    """CPUs ascending, each once."""
+    shared = frozenset(pool)
+    return tuple(structs.replace(pod, containers=_without(pod, shared)) for pod in pods)
+
+
+def _without(pod: PodResources, shared: frozenset[int]) -> tuple[ContainerResources, ...]:
+    return tuple(structs.replace(each, cpus=tuple(sorted(set(each.cpus) - shared))) for each in pod.containers)
+
+
+def reference(text: str) -> ContainerRef | None:
+    """namespace/pod/container; None for nothing. BadObject for anything else."""
+    if not text:
+        return None
+    parts = tuple(part.strip() for part in text.split("/"))
+    if len(parts) != len(ContainerRef._fields):
+        why = f"{errors.echo(text)} is not namespace/pod/container"
+        raise errors.BadObject("Agent", "settings", "reference container", why)
+    return ContainerRef(*parts)
+
 
 TRIES: Final = 2
 YOUNG: Final = 60.0
 """Seconds for which a kubelet counts as one that has just started."""
 
 
-class Look(Struct, frozen=True):
+class Snapshot(Struct, frozen=True):
     readings: Readings
     inventory: Inventory | None = None
     unknown: tuple[str, ...] = ()
@@ -39,18 +100,18 @@ class Look(Struct, frozen=True):
         return self.inventory.contradictions if self.inventory is not None else ()
 
 
-class Looker:
-    def __init__(self, sources: Sources, uids: Uids | None = None, reference: ContainerRef | None = None) -> None:
+class SnapshotReader:
+    def __init__(self, sources: Sources, uids: UidLookup | None = None, reference: ContainerRef | None = None) -> None:
         self.sources = sources
         self._uids = uids
         self._reference = reference
-        self._placing = Placing()
+        self._placing = PlacementCache()
 
     def tell_version(self, kubelet: str) -> None:
         """v1.37.1, as the Node says it."""
         self.sources.kubelet_version = kubelet
 
-    async def look(self, *, fresh: bool = False) -> Look:
+    async def look(self, *, fresh: bool = False) -> Snapshot:
         """`fresh`: hardware and configuration may have changed, too."""
         if fresh:
             self.sources.forget()
@@ -60,18 +121,18 @@ class Looker:
                 break
         return found
 
-    async def _once(self) -> Look:
+    async def _once(self) -> Snapshot:
         read = await readings.read(self.sources)
         told = await self._told(read)
-        read = listfixes.put_right(read, told.finished, self._reference)
+        read = put_right(read, told.finished, self._reference)
         if read.machine is None:
-            return Look(read, unknown=("no machine can be made out of what the kernel says",))
+            return Snapshot(read, unknown=("no machine can be made out of what the kernel says",))
         try:
             found = inventory.of(read, read.machine, told, self._placing)
-            return Look(read, found, (*_unknown(read), *self._unlisted(found)), _doubt(read))
+            return Snapshot(read, found, (*_unknown(read), *self._unlisted(found)), _doubt(read))
         except (StartRefusal, Undecided) as refusal:
             why = f"no kubelet would start with what {read.settings_source} says on this machine: {refusal}"
-            return Look(read, _hardware(read, read.machine), (*_unknown(read), why))
+            return Snapshot(read, _hardware(read, read.machine), (*_unknown(read), why))
 
     def _unlisted(self, found: Inventory) -> tuple[str, ...]:
         """A kubelet that has just started lists its pods one after the other."""
@@ -80,10 +141,10 @@ class Looker:
             return ()
         return ("the kubelet does not list all of the pods yet that hold something",)
 
-    async def _told(self, read: Readings) -> Told:
-        written = podidentity.uids(read)
+    async def _told(self, read: Readings) -> KnownUids:
+        written = podidentity.checkpoint_uids(read)
         if self._uids is None or not (read.pods or written):
-            return Told()
+            return KnownUids()
         return await self._uids.told(written, self.sources.clock.now())
 
 
@@ -95,7 +156,7 @@ def _hardware(read: Readings, machine: Machine) -> Inventory:
         settings_source=read.settings_source,
         settings_assumed=True,
     )
-    return inventory.of(bare, machine, Told())
+    return inventory.of(bare, machine, KnownUids())
 
 
 def _unknown(read: Readings) -> tuple[str, ...]:

@@ -15,12 +15,13 @@ from numalign.agent.sources.checkpoints import CPUCheckpoint, MemoryCheckpoint, 
 from numalign.agent.sources.podresources import Allocatable
 from numalign.api.decode import quantity
 from numalign.api.objects import resourcenames
-from numalign.kubelet import machinecores, options
-from numalign.kubelet import mask as masks
-from numalign.kubelet.cpu import options as cpuoptions
-from numalign.kubelet.machine import Core, HugePages, Machine, Zone
+from numalign.kubelet import settings as options
+from numalign.kubelet.cpu.static import STRICT_RESERVATION
+from numalign.kubelet.machine.cores import short_text
+from numalign.kubelet.machine.machine import Core, HugePages, Machine, Zone
 from numalign.kubelet.refusals import StartRefusal
 from numalign.kubelet.settings import Settings
+from numalign.kubelet.topologymanager import mask as masks
 
 STATIC_CPUS: Final = "static"
 STATIC_MEMORY: Final = "Static"
@@ -58,10 +59,10 @@ def changes(machine: Machine, settings: Settings, evidence: Evidence) -> Iterato
                     f" and the kubelet counts on {then.get(kind, 0)} until it starts anew"
                 )
     if came := _came(machine, settings, evidence):
-        yield f"CPUs {machinecores.short_text(came)} came after the kubelet started, which does not know them; left out"
+        yield f"CPUs {short_text(came)} came after the kubelet started, which does not know them; left out"
     if went := _counted_on(settings, evidence) & ~machine.cpus:
         yield (
-            f"CPUs {machinecores.short_text(went)} went off after the kubelet started,"
+            f"CPUs {short_text(went)} went off after the kubelet started,"
             " which counts on them until it starts anew; left out"
         )
 
@@ -98,9 +99,9 @@ def _written(checkpoint: CPUCheckpoint | None) -> int:
 
 def _reserved_are_counted(settings: Settings, evidence: Evidence) -> bool:
     """Whether reserved CPUs are among those that it counts on: as a rule containers share them, and it writes that."""
-    text = settings.cpu_options.get(cpuoptions.STRICT_RESERVATION, "false")
+    text = settings.cpu_options.get(STRICT_RESERVATION, "false")
     try:
-        strict = options.boolean(cpuoptions.STRICT_RESERVATION, text, options.CPU)
+        strict = options.boolean_option(STRICT_RESERVATION, text, options.CPU_OPTIONS)
     except StartRefusal:
         strict = False
     return bool(_written(evidence.cpu)) and not strict

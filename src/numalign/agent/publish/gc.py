@@ -14,8 +14,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from numalign.agent.publish import published
-from numalign.agent.publish.published import Published
+from numalign.agent.publish import publish
+from numalign.agent.publish.publish import Published
 from numalign.api.decode.structs import Wire
 from numalign.api.nrt import wire
 from numalign.api.objects.meta import ObjectMeta
@@ -39,7 +39,7 @@ class Named(Wire, frozen=True):
 
 
 NODES: Final = resources.of("v1", "nodes", "Node", Named)
-REPORTS: Final = tuple(published.resource(version) for version in (wire.V1ALPHA2, wire.V1ALPHA1))
+REPORTS: Final = tuple(publish.resource(version) for version in (wire.V1ALPHA2, wire.V1ALPHA1))
 """Older definitions of the kind serve v1alpha1 alone."""
 
 

@@ -2,28 +2,139 @@
 
 The agent's cycle calls `publish` after every look; failures are raised as `kube.errors`, and the next look brings a
 newer report, so nothing waits here for a better moment. What the server has is looked at once a period: an object that
-somebody deleted is written again, one that somebody else writes is left to him (`guard`)."""
+somebody deleted is written again, one that somebody else writes is left to him (`guard`).
+
+The object as it stands in the cluster, read for who wrote it, and whether that was us.
+
+`publish` asks before every write. Lists of this kind belong to one writer as a whole (exporter spec 1.6), so that
+whoever owns the zones or attributes, by the server's own bookkeeping, is the one who writes reports. Another agent of
+ours goes by the same name there and is told by what it signs its reports with. Pure; nothing here acts.
+
+Whether to write at all: two publishers on one node overwrite each other, so that one of them has to stand back.
+
+`publish` tells what it finds in the cluster and asks. What others left behind is taken over once; if it is written over
+ours after that, somebody else is at work, and we stand back. Every ten periods we try again: whoever is still at work
+is found out by his next write. Once the object is gone we write at once. A label that claims the object counts as long
+as it is there (exporter spec 1.13). Pure: time is an argument.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
+from numalign.agent.inventory import exclusions
+from numalign.agent.inventory.exclusions import Exclusions
 from numalign.agent.inventory.inventory import Mode
-from numalign.agent.publish import exclusions, forms, ownership, published
-from numalign.agent.publish.exclusions import Exclusions
+from numalign.agent.publish import forms
 from numalign.agent.publish.forms import Document
-from numalign.agent.publish.ownership import Guard
-from numalign.agent.publish.published import Published
-from numalign.api.nrt import fingerprint, normalise, wire
+from numalign.api.decode.structs import Wire
+from numalign.api.nrt import fingerprint, normalise, topologymanager, wire
 from numalign.api.nrt.nodetopology import NodeTopology
-from numalign.kube import errors
+from numalign.api.objects.meta import ObjectMeta
+from numalign.kube import errors, resources
 from numalign.kube.client import Client
+from numalign.kube.resources import TOPOLOGIES, Resource
 
-HEARTBEAT: Final = 300.0
+MANAGER: Final = "numalign-agent"
+SIGNED: Final = "numalign.io/agent"
+"""Annotation: which process wrote the report."""
+HEARTBEAT: Final = "numalign.io/heartbeat"
+"""Annotation: when it last did, so that an idle agent and a dead one can be told apart."""
+RTE_UPDATE: Final = "k8stopoawareschedwg/rte-update"
+"""Annotation of RTE's: what made it look (exporter spec 1.10)."""
+CLAIM: Final = "app.kubernetes.io/managed-by"
+OURS: Final = ("f:zones", "f:attributes", "f:topologyPolicies")
+SETTINGS: Final = (
+    *topologymanager.ATTRIBUTES,
+    "numalign.io/managers",
+    "numalign.io/kubelet",
+    "numalign.io/reserved-memory",
+)
+"""Attributes that come of the kubelet's configuration alone."""
+
+
+class ManagedFields(Wire, frozen=True):
+    manager: str = ""
+    subresource: str = ""
+    fields_v1: dict[str, Any] | None = None
+
+
+class ManagedMeta(ObjectMeta, frozen=True):
+    managed_fields: tuple[ManagedFields, ...] = ()
+
+
+class Published(Wire, frozen=True):
+    metadata: ManagedMeta = ManagedMeta()
+    attributes: tuple[wire.Attribute, ...] = ()
+
+
+def resource(version: normalise.Version) -> Resource[Published]:
+    return resources.of(f"{wire.GROUP}/{version}", TOPOLOGIES.plural, TOPOLOGIES.kind, Published)
+
+
+def claimed_by(there: Published) -> str:
+    """Who says by a label that the object is his; empty: nobody but us."""
+    owner = there.metadata.labels.get(CLAIM, "")
+    return "" if owner == MANAGER else owner
+
+
+def is_so_configured(there: Published, attributes: Iterable[Mapping[str, str]]) -> bool:
+    """Whether one of our agents told as much, and the same, of how the kubelet is configured."""
+    signed = there.metadata.annotations.get(SIGNED, "")
+    told = {each.name: each.value for each in there.attributes if each.name in SETTINGS}
+    wanted = {each["name"]: each["value"] for each in attributes if each["name"] in SETTINGS}
+    return bool(signed and wanted) and wanted.items() <= told.items() and not written_by(there, signed)
+
+
+def written_by(there: Published, instance: str) -> str:
+    """Who wrote the report over ours; empty: it still is ours."""
+    for entry in there.metadata.managed_fields:
+        if entry.manager != MANAGER and any(field in (entry.fields_v1 or {}) for field in OURS):
+            return entry.manager or "an unnamed writer"
+    signed = there.metadata.annotations.get(SIGNED, "")
+    return "" if signed == instance else signed or "a writer that leaves no name"
+
+
+PATIENCE: Final = 10
+"""Periods from standing back to the next try."""
+
+
+class Ownership(Struct):
+    """What one process remembers of the others."""
+
+    instance: str
+    patience: float
+    """Seconds from standing back to the next try."""
+    wrote: bool = False
+    """Whether a report of ours was taken."""
+    other: str = ""
+    """Whom we stand back for."""
+    since: float = 0.0
+
+    def look(self, there: Published | None, now: float) -> str:
+        """Whom to stand back for, by what is there now; empty: write."""
+        if there is None:
+            self.other = ""
+            return ""
+        claimed = claimed_by(there)
+        if claimed:
+            self._stand_back(claimed, now)
+        elif self.other and now - self.since >= self.patience:
+            # Taken over as at the beginning.
+            self.other, self.wrote = "", False
+        elif self.wrote and not self.other and (writer := written_by(there, self.instance)):
+            self._stand_back(writer, now)
+        return self.other
+
+    def _stand_back(self, other: str, now: float) -> None:
+        self.other, self.since = other, now
+
+
+HEARTBEAT_SECONDS: Final = 300.0
 """Seconds within which an agent that lives writes something."""
 UNDECLARED: Final = ".attributes: field not declared in schema"
 PARTIAL: Final = {"name": normalise.FINGERPRINT_METHOD, "value": fingerprint.Method.EXCLUSIVE.value}
@@ -50,7 +161,7 @@ class Publisher:
     def __init__(self, client: Client, node: str, manner: Manner) -> None:
         self._client, self._clock, self._node = client, client.sender.clock, node
         self._manner = manner
-        self.guard = Guard(instance=manner.instance, patience=ownership.PATIENCE * manner.period)
+        self.guard = Ownership(instance=manner.instance, patience=PATIENCE * manner.period)
         self._written: Document | None = None
         self._in = manner.version
         """The version in which it was."""
@@ -66,7 +177,7 @@ class Publisher:
         """`owner`: name and uid of the Node, where it is known. `check`: look at the server even if all is told.
         `periodic`: whether nothing but time asked for the look."""
         wanted = self._document(topology, owner, self._manner.version)
-        equal, alive = wanted == self._written, self._clock.now() - self._at < HEARTBEAT - self._manner.period
+        equal, alive = wanted == self._written, self._clock.now() - self._at < HEARTBEAT_SECONDS - self._manner.period
         if check:
             there, served = await self._there()
             self.guard.look(there, self._clock.now())
@@ -83,7 +194,7 @@ class Publisher:
         """Whether an agent of this node, perhaps an earlier process, told the same of the kubelet's configuration."""
         there, version = await self._there()
         wanted = self._document(topology, None, version)
-        return there is not None and published.is_so_configured(there, wanted.get("attributes", ()))
+        return there is not None and is_so_configured(there, wanted.get("attributes", ()))
 
     def _document(
         self, topology: NodeTopology, owner: Mapping[str, str] | None, version: normalise.Version
@@ -99,16 +210,16 @@ class Publisher:
         """The object, and in which version it can be had."""
         for version in self._versions:
             try:
-                return await self._client.get(published.resource(version).at(self._node)), version
+                return await self._client.get(resource(version).at(self._node)), version
             except errors.NotFound:
                 continue
         return None, self._manner.version
 
     async def _apply(self, wanted: Document, older: Callable[[], Document], *, periodic: bool) -> None:
         now, last = self._clock.now(), (self._in, self.pruned)
-        signed = {published.SIGNED: self._manner.instance, published.HEARTBEAT: _time(self._clock.wall())}
+        signed = {SIGNED: self._manner.instance, HEARTBEAT: _time(self._clock.wall())}
         if self._manner.mode == "rte":
-            signed[published.RTE_UPDATE] = "periodic" if periodic else "reactive"
+            signed[RTE_UPDATE] = "periodic" if periodic else "reactive"
         # An answer that gets lost on its way may be to a write that was taken.
         self._written = None
         try:
@@ -129,14 +240,14 @@ class Publisher:
             raise missing from None
 
     async def _applied(self, version: normalise.Version, wanted: Document) -> Published:
-        target = published.resource(version).at(self._node)
+        target = resource(version).at(self._node)
         try:
-            return await self._client.apply(target, wanted, manager=published.MANAGER, force=True)
+            return await self._client.apply(target, wanted, manager=MANAGER, force=True)
         except errors.ServerFailure as problem:
             # Fields that a definition does not have are pruned from what is put, but refused where it is applied.
             if UNDECLARED not in problem.status.message or "attributes" not in wanted:
                 raise
-        return await self._client.apply(target, _without_attributes(wanted), manager=published.MANAGER, force=True)
+        return await self._client.apply(target, _without_attributes(wanted), manager=MANAGER, force=True)
 
 
 def _without_attributes(document: Document) -> Document:

@@ -2,25 +2,166 @@
 
 `readings` calls `read` now and then. /configz comes first, because it alone has everything in it (exporter spec 10);
 files are merged by the kubelet's own rules and given its defaults (D-08). Where nothing can be read the kubelet's
-defaults are assumed, and that is said: `assumed` keeps a guess from passing for a fact."""
+defaults are assumed, and that is said: `assumed` keeps a guess from passing for a fact.
+
+The kubelet's command line, as far as it decides admission: which files it reads, and what its flags overrule.
+
+`kubeletconfig` asks `found` for the running kubelet of a root folder, where /proc shows other processes at all. Flags
+win over every file (exporter spec 10); a flag with a map or a list takes the place of the whole of it, except for
+feature gates, which are merged.
+
+Asking the kubelet itself how it is configured: its /configz, through the API server.
+
+`kubeletconfig.Sources` holds what is returned here. It takes the right to get nodes/proxy, which is broad (exporter
+spec 5.4, 10), so that it has to be asked for.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
-from numalign.agent.sources import hostfiles, kubeletflags
-from numalign.agent.sources.kubeletflags import CommandLine
+from numalign.agent.sources import hostfiles
+from numalign.agent.sources.hostfiles import Files
 from numalign.api import errors
-from numalign.api.decode import fields, mergepatch, yamltext
+from numalign.api.decode import decode, fields, yamltext
+from numalign.kube.errors import KubeError
+from numalign.kube.request import Repeat, Request
+from numalign.kube.transport.sender import Sender
+from numalign.kube.transport.transport import Limits
 from numalign.kubelet import configuration, settings, versions
-from numalign.kubelet.machine import Machine
+from numalign.kubelet.machine.machine import Machine
+
+COMMAND_LINE: Final = "Kubelet command line"
+NAME: Final = "kubelet"
+DEFAULT_ROOT: Final = "/var/lib/kubelet"
+PLACES: Final = ("config", "config-dir", "root-dir")
+
+
+class CommandLine(Struct, frozen=True):
+    config: str = ""
+    config_dir: str = ""
+    root_dir: str = DEFAULT_ROOT
+    overrules: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of a KubeletConfiguration."""
+
+
+def find_command_line(proc: Path, root_dir: str) -> CommandLine | None:
+    """Of the kubelet with this root folder; None where none can be seen, BadObject where its flags make no sense.
+
+    Several on one machine, as in a lab, call different folders by the same name; then the one that sees the files that
+    we see is meant."""
+    files = Files(proc)
+    kubelets = [pid for pid in files.processes() if files.text(f"{pid}/comm") == NAME]
+    lines = {pid: read_flags(_arguments(proc / str(pid) / "cmdline")) for pid in kubelets}
+    ours = [pid for pid, line in lines.items() if Path(line.root_dir) == Path(root_dir)]
+    if len(ours) > 1:
+        ours = [pid for pid in ours if _mounts(proc, str(pid)) == _mounts(proc, "self")]
+    return lines[ours[0]] if len(ours) == 1 else None
+
+
+def _mounts(proc: Path, process: str) -> str:
+    """The name of its mount namespace."""
+    try:
+        return os.readlink(proc / process / "ns/mnt")
+    except OSError:
+        return ""
+
+
+def _arguments(path: Path) -> list[str]:
+    try:
+        raw = hostfiles.content(path) or b""
+    except hostfiles.Unreadable:
+        return []
+    return raw.decode("utf-8", "replace").rstrip("\0").split("\0")[1:]
+
+
+def read_flags(arguments: Iterable[str]) -> CommandLine:
+    given: dict[str, list[str]] = {}
+    for name, value in _flags(iter(arguments)):
+        given.setdefault(name, []).append(value)
+    places = {name.replace("-", "_"): values[-1] for name, values in given.items() if name in PLACES}
+    overrules = {FIELDS[name][0]: _value(name, values) for name, values in given.items() if name in FIELDS}
+    return CommandLine(**places, overrules=overrules)
+
+
+def _flags(arguments: Iterator[str]) -> Iterator[tuple[str, str]]:
+    for argument in arguments:
+        if argument == "--":
+            return
+        name, equals, value = argument.removeprefix("--").partition("=")
+        name = name.replace("_", "-")
+        if not argument.startswith("--") or (name not in FIELDS and name not in PLACES):
+            continue
+        yield name, value if equals else next(arguments, "")
+
+
+def _value(name: str, values: list[str]) -> Any:
+    try:
+        return FIELDS[name][1](values)
+    except ValueError:
+        raise errors.BadObject(
+            COMMAND_LINE, "", f"--{name}", f"{errors.echo(values[-1])} is nothing a kubelet reads"
+        ) from None
+
+
+def _last(values: list[str]) -> str:
+    return values[-1]
+
+
+def _number(values: list[str]) -> int:
+    return int(values[-1])
+
+
+def _pairs(values: list[str], separator: str = "=") -> dict[str, str]:
+    parts = (part.split(separator, 1) for value in values for part in value.split(",") if part)
+    return {name.strip(): value.strip() for name, value in parts}
+
+
+def _thresholds(values: list[str]) -> dict[str, str]:
+    return _pairs(values, "<")
+
+
+def _options(values: list[str]) -> dict[str, str]:
+    """One pair for each flag: commas belong to the value."""
+    return {name.strip(): value.strip() for name, value in (value.split("=", 1) for value in values)}
+
+
+def _gates(values: list[str]) -> dict[str, bool]:
+    words = {"true": True, "1": True, "t": True, "false": False, "0": False, "f": False}
+    return {name: words.get(value.lower(), False) for name, value in _pairs(values).items()}
+
+
+def _reserved_memory(values: list[str]) -> list[dict[str, Any]]:
+    """0:memory=1Gi,hugepages-1Gi=2Gi;1:memory=2Gi"""
+    parts = (part.split(":", 1) for value in values for part in value.split(";") if part)
+    return [{"numaNode": int(zone), "limits": _pairs([limits])} for zone, limits in parts]
+
+
+FIELDS: Final[Mapping[str, tuple[str, Callable[[list[str]], Any]]]] = {
+    "topology-manager-policy": ("topologyManagerPolicy", _last),
+    "topology-manager-scope": ("topologyManagerScope", _last),
+    "topology-manager-policy-options": ("topologyManagerPolicyOptions", _pairs),
+    "cpu-manager-policy": ("cpuManagerPolicy", _last),
+    "cpu-manager-policy-options": ("cpuManagerPolicyOptions", _options),
+    "memory-manager-policy": ("memoryManagerPolicy", _last),
+    "reserved-memory": ("reservedMemory", _reserved_memory),
+    "reserved-cpus": ("reservedSystemCPUs", _last),
+    "kube-reserved": ("kubeReserved", _pairs),
+    "system-reserved": ("systemReserved", _pairs),
+    "kube-reserved-cgroup": ("kubeReservedCgroup", _last),
+    "system-reserved-cgroup": ("systemReservedCgroup", _last),
+    "eviction-hard": ("evictionHard", _thresholds),
+    "max-pods": ("maxPods", _number),
+    "feature-gates": ("featureGates", _gates),
+}
+
 
 LARGEST: Final = 1 << 20
 ASKING: Final = 10.0
@@ -45,7 +186,7 @@ class Sources(Struct, frozen=True, kw_only=True):
     """Where to look. Paths are the host's own; `host` is where its root is for us."""
 
     host: Path = Path("/")
-    kubelet_root: str = kubeletflags.DEFAULT_ROOT
+    kubelet_root: str = DEFAULT_ROOT
     config: str = ""
     """Named by the user; empty: what the kubelet's command line says, else config.yaml in its root folder."""
     config_dir: str = ""
@@ -108,7 +249,7 @@ def from_configz(raw: bytes) -> Object:
 
 
 def _from_files(sources: Sources) -> tuple[Object, str, int]:
-    line = kubeletflags.found(sources.at("/proc"), sources.kubelet_root)
+    line = find_command_line(sources.at("/proc"), sources.kubelet_root)
     seen = line or CommandLine()
     # A kubelet that is seen to run without a file has none, whatever lies around.
     default = "" if line else f"{sources.kubelet_root}/config.yaml"
@@ -116,7 +257,7 @@ def _from_files(sources: Sources) -> tuple[Object, str, int]:
     told = _loaded(sources.at(file)) if file else HEAD | {"evictionHard": {}}
     drop_ins = list(_drop_ins(sources.at(folder))) if folder else []
     for path in drop_ins:
-        told = mergepatch.applied(told, _parsed(path))
+        told = decode.merge_patch(told, _parsed(path))
     source = ", ".join(
         filter(None, (file, f"{len(drop_ins)} drop-ins" * bool(drop_ins), "flags" * bool(seen.overrules)))
     )
@@ -166,3 +307,26 @@ def overruled(told: Object, flags: Mapping[str, Any]) -> Object:
     if "featureGates" in flags and isinstance(gates, Mapping):
         return told | dict(flags) | {"featureGates": {**gates, **flags["featureGates"]}}
     return told | dict(flags)
+
+
+CONFIGZ: Final = "KubeletConfiguration"
+SOURCE: Final = "/configz"
+PORT: Final = 10250
+SECONDS: Final = Limits(connections=1, connect_seconds=3.0, call_seconds=5.0)
+
+
+def through_api_server(sender: Sender, node: str) -> Fetch:
+    return _asking(sender, f"/api/v1/nodes/{node}/proxy/configz", f"configuration of node {node}")
+
+
+def _asking(sender: Sender, path: str, words: str) -> Fetch:
+    # Sent once: there will be another look soon, and files to go by until then.
+    request = Request(verb="get", method="GET", path=path, words=words, repeat=Repeat.REFUSED)
+
+    async def fetch() -> bytes:
+        try:
+            return await sender.call(request)
+        except KubeError as problem:
+            raise errors.BadObject(CONFIGZ, SOURCE, "", f"no answer: {problem}") from None
+
+    return fetch

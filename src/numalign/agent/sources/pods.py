@@ -3,20 +3,26 @@
 An optional source: a kubelet has it from 1.36 on, by default from 1.37 on. `PodsClient.list` gives all pods, `watch`
 first all and then every change; a client that reads too slowly is cut off and begins again. Of a pod only who it is,
 its phase, its QoS class and its containers' names are read.
+
+The kubelet's pods, followed by its pods socket: a table that is kept by events, so that nobody has to list them.
+
+`main` runs `follow` beside the agent, which is asked to look at every change; `uids` asks for the table. While there is
+no stream, or not all of it was heard yet, the kubelet is asked for a list (exporter spec 2.9).
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
 from enum import IntEnum
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
-from numalign.api.decode import protomessages
-from numalign.api.decode.protomessages import Field, Message, Tree
-from numalign.api.decode.protowire import BadProtobuf
+from numalign.api.decode import protobuf
+from numalign.api.decode.protobuf import BadProtobuf, Field, Message, Tree
 from numalign.process import rpc
 
 SERVICE: Final = "v1alpha1.Pods"
@@ -79,8 +85,8 @@ class PodsClient:
         """Sorted by uid."""
         try:
             answer = await self._link.call(f"/{SERVICE}/ListPods", b"", self._deadline)
-            raw: list[bytes] = protomessages.read(answer, LIST).get("pods", [])
-            self._known = {each: self._known.get(each) or _pod(protomessages.read(each, POD)) for each in raw}
+            raw: list[bytes] = protobuf.decode_message(answer, LIST).get("pods", [])
+            self._known = {each: self._known.get(each) or _pod(protobuf.decode_message(each, POD)) for each in raw}
         except (rpc.CallFailed, BadProtobuf) as failure:
             raise _error(failure) from None
         return tuple(sorted(self._known.values(), key=lambda pod: pod.uid))
@@ -89,7 +95,7 @@ class PodsClient:
         """Until the kubelet ends it, which is a PodsError whenever it has a reason."""
         try:
             async for answer in self._link.current().stream(f"/{SERVICE}/WatchPods", b""):
-                event = protomessages.read(answer, EVENT)
+                event = protobuf.decode_message(answer, EVENT)
                 # Kinds of events that are not known yet cannot be answered with anything.
                 if event.get("type") in Change.__members__.values():
                     yield PodEvent(Change(event["type"]), _pod(event["pod"]) if "pod" in event else None)
@@ -121,3 +127,51 @@ def _pod(tree: Tree) -> LocalPod:
 
 def _names(containers: list[Tree]) -> tuple[str, ...]:
     return tuple(each.get("name", "") for each in containers)
+
+
+LOG: Final = logging.getLogger(__name__)
+PAUSE: Final = 10.0
+ABSENT: Final = 300.0
+"""Seconds until a kubelet without a pods socket is asked again whether it has one."""
+
+
+class PodsView:
+    """For one event loop. `close` at the end."""
+
+    def __init__(self, socket: Path) -> None:
+        self._socket = socket
+        self._client = PodsClient(socket)
+        self._pods: dict[str, LocalPod] = {}
+        self._synced = False
+
+    async def list(self) -> tuple[LocalPod, ...]:
+        """PodsError where nobody can tell."""
+        return tuple(self._pods.values()) if self._synced else await self._client.list()
+
+    async def follow(self, heard: Callable[[], None]) -> None:
+        """Until cancelled."""
+        while True:
+            pause, client = PAUSE, PodsClient(self._socket)
+            try:
+                async for event in client.watch():
+                    self._take(event)
+                    heard()
+            except PodsError as problem:
+                LOG.debug("the kubelet's pods are not followed: %s", problem)
+                pause = ABSENT if problem.absent else PAUSE
+            finally:
+                # What comes before the next stream is not heard.
+                self._synced, self._pods = False, {}
+                await client.close()
+            await asyncio.sleep(pause)
+
+    def _take(self, event: PodEvent) -> None:
+        if event.change is Change.SYNCED:
+            self._synced = True
+        elif event.pod is not None and event.change is Change.DELETED:
+            self._pods.pop(event.pod.uid, None)
+        elif event.pod is not None:
+            self._pods[event.pod.uid] = event.pod
+
+    async def close(self) -> None:
+        await self._client.close()

@@ -1,18 +1,28 @@
 """What makes the agent look at its node: the kubelet's files, a file to be touched, and time.
 
 `main` waits here between two looks and gets the reasons for the next one. Whether and when is decided in `pace`, which
-files were touched in `watching`; this module only waits. Time is that of a clock that never jumps."""
+files were touched in `watching`; this module only waits. Time is that of a clock that never jumps.
+
+Devices that go without a file that changes: the kubelet is asked every few seconds what it offers.
+
+It stands between the looks and the kubelet, so that it knows what the last look was told, and `main` runs `follow`
+beside the agent. When a device plugin dies, the kubelet notes in its memory alone that the devices are gone; until a
+report says so, pods are sent for them and turned away. A plugin that registers changes a checkpoint, so that where
+there are no devices there is nothing to ask for.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+from numalign.agent.inventory.readings import PodResourcesSource
 from numalign.agent.sources import checkpoints, podresources
-from numalign.agent.triggers.filewatch import Watch
+from numalign.agent.sources.filewatch import Watch
+from numalign.agent.sources.podresources import Allocatable, DeviceEntry, PodResources, PodResourcesError
 from numalign.agent.triggers.schedule import Due, Pace
 from numalign.api import errors
 from numalign.kube.clock import Clock, SystemClock
@@ -90,3 +100,38 @@ class Triggers:
                 await self._woken.wait()
         except TimeoutError:
             pass
+
+
+REASON: Final = "devices"
+EVERY: Final = 3.0
+
+
+class DeviceWatch:
+    def __init__(self, kubelet: PodResourcesSource) -> None:
+        self._kubelet = kubelet
+        self._told: tuple[DeviceEntry, ...] = ()
+
+    async def list(self) -> tuple[PodResources, ...]:
+        return await self._kubelet.list()
+
+    async def allocatable(self) -> Allocatable | None:
+        found = await self._kubelet.allocatable()
+        self._told = _devices(found)
+        return found
+
+    async def follow(self, changed: Callable[[], None], clock: Clock) -> None:
+        """Until cancelled. A kubelet that does not answer is for others to tell."""
+        while True:
+            await clock.sleep(EVERY)
+            if self._told and await self._has_changed():
+                changed()
+
+    async def _has_changed(self) -> bool:
+        try:
+            return _devices(await self._kubelet.allocatable()) != self._told
+        except PodResourcesError:
+            return False
+
+
+def _devices(found: Allocatable | None) -> tuple[DeviceEntry, ...]:
+    return found.devices if found is not None else ()

@@ -1,8 +1,9 @@
 """A node's topology in one canonical form, whoever published it.
 
 `nrt.normalise` makes it from a report of either version, `nrt.encode` writes it, `kubelet.report` builds it, and
-`placement.ingest` turns it into a row. Amounts are exact integers that fit int64: cpu in thousandths, everything else
-in whole units (bytes, devices). Zones go by their real ids, which may have gaps, and everything is in ascending order.
+`placement.reports.read` turns it into a row. Amounts are exact integers that fit int64: cpu in thousandths, everything
+else in whole units (bytes, devices). Zones go by their real ids, which may have gaps, and everything is in ascending
+order.
 """
 
 from collections.abc import Mapping
@@ -11,9 +12,9 @@ from typing import Final
 from msgspec import Struct, field
 
 from numalign.api.attributes.attributes import NodeFacts
+from numalign.api.attributes.repairs import Guess
 from numalign.api.nrt.fingerprint import Method
 from numalign.api.nrt.placementcodec import Payload
-from numalign.api.nrt.repairs import Guess
 from numalign.api.nrt.topologymanager import TopologyManager
 
 MILLI_RESOURCES: Final = frozenset({"cpu"})

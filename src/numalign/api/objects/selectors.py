@@ -1,7 +1,7 @@
 """Label selectors, as pods, services and disruption budgets write them to point at pods.
 
 Decoded as a part of those objects; `matches` is the one place that holds a selector against labels. No selector
-matches nothing, an empty one everything. Selectors over nodes have more operators and live in `affinity`.
+matches nothing, an empty one everything. Selectors over nodes have more operators: `nodematching`.
 """
 
 from collections.abc import Mapping
@@ -31,19 +31,19 @@ def matches(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
         return False
     if any(labels.get(key) != value for key, value in selector.match_labels.items()):
         return False
-    return all(_holds(requirement, labels) for requirement in selector.match_expressions)
+    return all(holds(each.operator, each.values, labels.get(each.key)) for each in selector.match_expressions)
 
 
-def _holds(requirement: LabelSelectorRequirement, labels: Mapping[str, str]) -> bool:
-    value = labels.get(requirement.key)
-    match requirement.operator:
+def holds(operator: str, values: tuple[str, ...], value: str | None) -> bool:
+    """Whether a requirement holds for the value of its label; None: the object does not have the label."""
+    match operator:
         case "In":
-            return value is not None and value in requirement.values
+            return value is not None and value in values
         case "NotIn":
-            return value is None or value not in requirement.values
+            return value is None or value not in values
         case "Exists":
             return value is not None
         case "DoesNotExist":
             return value is None
-    # The API server accepts no other operator; one it does not know selects nothing.
+    # The API server accepts no other operator in a label selector; one it does not know selects nothing.
     return False

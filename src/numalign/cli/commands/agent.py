@@ -20,10 +20,10 @@ from numalign.cli.options import bundled
 from numalign.cli.output import Format
 
 if TYPE_CHECKING:
+    from numalign.agent.inventory.exclusions import Exclusions
     from numalign.agent.inventory.inventory import Mode
-    from numalign.agent.inventory.snapshot import Look
+    from numalign.agent.inventory.snapshot import Snapshot
     from numalign.agent.main import Places, Setup
-    from numalign.agent.publish.exclusions import Exclusions
     from numalign.agent.publish.gc import Swept
     from numalign.api.nrt.normalise import Version
     from numalign.kube.transport.auth import Access
@@ -114,7 +114,7 @@ def run(options: AgentOptions) -> None:
     Exit code: 0 after a signal, 2 if the agent cannot start."""
     from msgspec import structs
 
-    from numalign.agent.inventory import listfixes
+    from numalign.agent.inventory import snapshot
     from numalign.agent.main import Setup
     from numalign.agent.publish.publish import Manner
     from numalign.agent.triggers import triggers
@@ -129,7 +129,7 @@ def run(options: AgentOptions) -> None:
         places = structs.replace(
             found,
             notification=triggers.notification(options.notify_file),
-            reference=listfixes.reference(options.reference_container),
+            reference=snapshot.reference(options.reference_container),
         )
         manner = Manner(
             instance=instance,
@@ -265,11 +265,11 @@ def _told(swept: Swept) -> bool:
     return not swept.problems
 
 
-def _look(places: Places) -> Look:
+def _look(places: Places) -> Snapshot:
     from numalign.agent import main
 
-    async def looked() -> Look:
-        async with main.looker(places) as (looker, _):
+    async def looked() -> Snapshot:
+        async with main.snapshot_reader(places) as (looker, _):
             return await looker.look()
 
     return asyncio.run(looked())
@@ -289,7 +289,7 @@ def _places(host: Path, kubelet: str, config: str, podresources_socket: str) -> 
 
 def _left_out(file: str, node: str, mode: str) -> Exclusions:
     """In our own form there is no leaving out: whoever reads it takes it for the whole node."""
-    from numalign.agent.publish import exclusions
+    from numalign.agent.inventory import exclusions
 
     if file and mode == "own":
         output.fail("--exclude is for the modes rte and nfd; a report in our own form is always whole")

@@ -70,7 +70,8 @@ def demo(keep: Annotated[bool, typer.Option("--keep", help="leave the cluster up
 def answer(pods: Mapping[str, Resources]) -> AdmitReport:
     """What the kubelet says to these pods, admitted in order on an empty node."""
     from numalign.cli.results import admit
-    from numalign.kubelet import configuration, presets, start
+    from numalign.kubelet import configuration, start
+    from numalign.kubelet.machine import presets
 
     machine = presets.machine(MACHINE)
     kubelet = start.start(machine, configuration.read(CONFIGURATION, "demo", machine))

@@ -25,8 +25,8 @@ from numalign.lab.build import Binary
 from numalign.lab.errors import LabError
 
 if TYPE_CHECKING:
-    from numalign.lab.campaign.history import Line
-    from numalign.lab.campaign.report import Report
+    from numalign.lab.campaign.history import HistoryLine
+    from numalign.lab.campaign.report import CampaignReport
     from numalign.lab.campaign.run import CampaignOptions
     from numalign.lab.state import LabState, NodeState, ProgramState
 
@@ -233,7 +233,7 @@ def campaign(
     raise typer.Exit(1 if not told.good else INTERRUPTED if told.run.interrupted else 0)
 
 
-def _played(asked: CampaignOptions) -> tuple[Report, list[Line]]:
+def _played(asked: CampaignOptions) -> tuple[CampaignReport, list[HistoryLine]]:
     from numalign.kube import clock
     from numalign.lab.campaign import run
 

@@ -17,15 +17,15 @@ from numalign.cli import output
 from numalign.cli.output import Format
 
 if TYPE_CHECKING:
-    from numalign.cli.devkit.replays import Replayed
-    from numalign.oracle.fuzz import Plan, Summary
-    from numalign.oracle.kubelet.replay import Reasked, Verdict
-    from numalign.oracle.sources import Kubelet, Source
+    from numalign.cli.devkit.replays import ReplayedFiles
+    from numalign.oracle.fuzz import FuzzPlan, FuzzSummary
+    from numalign.oracle.kubelet.replay import ReaskedCase, ReplayVerdict
+    from numalign.oracle.sources import KubeletSource, Source
 
 DIFFERENT = 1
 QUIET_SECONDS, REDRAW_SECONDS = 2.0, 0.2
 MINUTE = 60.0
-Done = TypeVar("Done", "Verdict", "Reasked")
+Done = TypeVar("Done", "ReplayVerdict", "ReaskedCase")
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -83,8 +83,8 @@ def replay(files: Files, show: Show = 5, fmt: Output = Format.TABLE, against: In
         raise typer.Exit(DIFFERENT)
 
 
-def _report(files: Iterable[Path]) -> Replayed:
-    from numalign.cli.devkit.replays import Replayed
+def _report(files: Iterable[Path]) -> ReplayedFiles:
+    from numalign.cli.devkit.replays import ReplayedFiles
     from numalign.oracle import recorded
     from numalign.oracle.kubelet import replay, vectors
 
@@ -92,7 +92,7 @@ def _report(files: Iterable[Path]) -> Replayed:
     cases = vectors.load(path for path, found in collected.items() if found is None)
     plugins = recorded.summed(recorded.judge(case) for found in collected.values() for case in found or ())
     verdicts = replay.replay(cases)
-    return Replayed(replay.summed(_watched(verdicts, len(cases)) if is_watched() else verdicts), plugins)
+    return ReplayedFiles(replay.summed(_watched(verdicts, len(cases)) if is_watched() else verdicts), plugins)
 
 
 def _reasked(files: Iterable[Path], against: str, *, show: int, fmt: Format) -> None:
@@ -113,15 +113,15 @@ def _reasked(files: Iterable[Path], against: str, *, show: int, fmt: Format) -> 
         raise typer.Exit(DIFFERENT)
 
 
-def _answers(files: Iterable[Path], source: Kubelet) -> list[Reasked]:
+def _answers(files: Iterable[Path], source: KubeletSource) -> list[ReaskedCase]:
     from numalign.oracle.harness import ask
-    from numalign.oracle.harness.ask import Program
+    from numalign.oracle.harness.ask import OracleProgram
     from numalign.oracle.kubelet import replay as reask
     from numalign.oracle.kubelet import vectors
 
     cases, path = vectors.load(files), source.program()
-    with Program(path, ask.ONCE) as once, Program(path, ask.SURELY) as sure:
-        asked = reask.reask(ask.Pair(once, sure, source.judge), cases)
+    with OracleProgram(path, ask.ONCE) as once, OracleProgram(path, ask.SURELY) as sure:
+        asked = reask.reask(ask.ProgramPair(once, sure, source.judge), cases)
         return list(_watched(asked, len(cases)) if is_watched() else asked)
 
 
@@ -179,11 +179,11 @@ def record(against: Against = "kubelet", seed: Seed = 1, cases: Cases = 1_000) -
         output.show(msgspec.json.encode(answer).decode())
 
 
-def _plan(against: str, *, seed: int, cases: int, minutes: float | None, workers: int) -> Plan:
+def _plan(against: str, *, seed: int, cases: int, minutes: float | None, workers: int) -> FuzzPlan:
     from numalign.oracle import fuzz as fuzzing
 
     source, program = _source(against)
-    return fuzzing.Plan(program=program, source=source, seed=seed, cases=cases, minutes=minutes, workers=workers)
+    return fuzzing.FuzzPlan(program=program, source=source, seed=seed, cases=cases, minutes=minutes, workers=workers)
 
 
 def _source(against: str) -> tuple[Source, Path]:
@@ -198,11 +198,11 @@ def _source(against: str) -> tuple[Source, Path]:
         output.fail(str(problem))
 
 
-def _watching(total: int) -> Callable[[Summary], None]:
+def _watching(total: int) -> Callable[[FuzzSummary], None]:
     """One line that is redrawn on a terminal, a new line per minute elsewhere."""
     due = monotonic() + MINUTE
 
-    def watch(summary: Summary) -> None:
+    def watch(summary: FuzzSummary) -> None:
         nonlocal due
         said = f"{summary.drawn} of {total} cases, {summary.disagreements} disagreements"
         if is_watched():

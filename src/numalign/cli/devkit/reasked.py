@@ -13,12 +13,12 @@ from msgspec import Struct, UnsetType
 from numalign.api import errors
 from numalign.cli.devkit import replays
 from numalign.cli.display import formats
-from numalign.oracle.kubelet.replay import Reasked
+from numalign.oracle.kubelet.replay import ReaskedCase
 
 MOST_PER_CASE = 5
 
 
-class Tally(Struct):
+class ReaskTally(Struct):
     """Cases of one family. A mismatch is a case that the real kubelet answers differently from the recording."""
 
     cases: int = 0
@@ -26,14 +26,14 @@ class Tally(Struct):
     mismatches: int = 0
     model_differs: int = 0
 
-    def add(self, each: Reasked) -> None:
+    def add(self, each: ReaskedCase) -> None:
         self.cases += 1
         self.unanswered += not each.is_answered
         self.mismatches += bool(each.differences)
         self.model_differs += each.is_answered and not each.model_agrees
 
 
-class Listed(Struct, frozen=True):
+class ListedChange(Struct, frozen=True):
     """One difference between the recording and the real answer. A side without a value is omitted."""
 
     family: str
@@ -45,39 +45,39 @@ class Listed(Struct, frozen=True):
     model: str
 
 
-class Result(Struct, frozen=True):
+class ReaskResult(Struct, frozen=True):
     against: str
     cases: int
     unanswered: int
     mismatches: int
     model_differs: int
-    families: dict[str, Tally]
-    differences: tuple[Listed, ...]
+    families: dict[str, ReaskTally]
+    differences: tuple[ListedChange, ...]
 
 
-def result(asked: Sequence[Reasked], against: str) -> Result:
+def result(asked: Sequence[ReaskedCase], against: str) -> ReaskResult:
     total = _tally(asked)
     differences = tuple(listed for each in asked for listed in _listed(each))
-    return Result(
+    return ReaskResult(
         against, total.cases, total.unanswered, total.mismatches, total.model_differs, _by_family(asked), differences
     )
 
 
-def agreed(asked: Iterable[Reasked]) -> bool:
+def agreed(asked: Iterable[ReaskedCase]) -> bool:
     """Whether the real kubelet answers as recorded, and the model as the real kubelet."""
     return all(map(_is_as_it_should_be, asked))
 
 
-def _is_as_it_should_be(each: Reasked) -> bool:
+def _is_as_it_should_be(each: ReaskedCase) -> bool:
     return not each.differences and (each.model_agrees or not each.is_answered)
 
 
-def table(asked: Sequence[Reasked], against: str, show: int) -> str:
+def table(asked: Sequence[ReaskedCase], against: str, show: int) -> str:
     """The first `show` notable cases, the families, the count."""
     return "\n".join([*_notable(asked, against, show), _families(asked), _count(_tally(asked))])
 
 
-def _notable(asked: Iterable[Reasked], against: str, show: int) -> Iterator[str]:
+def _notable(asked: Iterable[ReaskedCase], against: str, show: int) -> Iterator[str]:
     notable = [each for each in asked if not _is_as_it_should_be(each)]
     for each in notable[:show]:
         yield from _shown(each, against)
@@ -87,7 +87,7 @@ def _notable(asked: Iterable[Reasked], against: str, show: int) -> Iterator[str]
         yield ""
 
 
-def _families(asked: Iterable[Reasked]) -> str:
+def _families(asked: Iterable[ReaskedCase]) -> str:
     page = formats.Page()
     drawn = page.table("family", "cases", "unanswered", "answered otherwise", "model differs")
     for family, tally in _by_family(asked).items():
@@ -97,11 +97,11 @@ def _families(asked: Iterable[Reasked]) -> str:
     return page.text()
 
 
-def _count(total: Tally) -> str:
+def _count(total: ReaskTally) -> str:
     return f"{total.cases - total.unanswered} cases, {total.mismatches} mismatches"
 
 
-def _shown(each: Reasked, against: str) -> Iterator[str]:
+def _shown(each: ReaskedCase, against: str) -> Iterator[str]:
     vector = each.vector
     yield f"{vector.family.name} {errors.clipped(vector.id)}  ({vector.where})"
     for difference in each.differences[:MOST_PER_CASE]:
@@ -113,7 +113,7 @@ def _shown(each: Reasked, against: str) -> Iterator[str]:
     yield f"  the model of {against}: {_word(each)}"
 
 
-def _word(each: Reasked) -> str:
+def _word(each: ReaskedCase) -> str:
     """The model's judgement of the real answer."""
     if each.model_agrees:
         return "the same as the real kubelet"
@@ -121,9 +121,9 @@ def _word(each: Reasked) -> str:
     return f"{each.judged.finding}, {first.path or replays.NO_ANSWER}: {replays.brief(first.answered)}"
 
 
-def _listed(each: Reasked) -> Iterator[Listed]:
+def _listed(each: ReaskedCase) -> Iterator[ListedChange]:
     for difference in each.differences:
-        yield Listed(
+        yield ListedChange(
             each.vector.family.name,
             each.vector.id,
             each.vector.where,
@@ -134,15 +134,15 @@ def _listed(each: Reasked) -> Iterator[Listed]:
         )
 
 
-def _by_family(asked: Iterable[Reasked]) -> dict[str, Tally]:
-    families: dict[str, Tally] = {}
+def _by_family(asked: Iterable[ReaskedCase]) -> dict[str, ReaskTally]:
+    families: dict[str, ReaskTally] = {}
     for each in asked:
-        families.setdefault(each.vector.family.name, Tally()).add(each)
+        families.setdefault(each.vector.family.name, ReaskTally()).add(each)
     return families
 
 
-def _tally(asked: Iterable[Reasked]) -> Tally:
-    total = Tally()
+def _tally(asked: Iterable[ReaskedCase]) -> ReaskTally:
+    total = ReaskTally()
     for each in asked:
         total.add(each)
     return total

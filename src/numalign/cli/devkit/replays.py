@@ -17,11 +17,11 @@ from msgspec import UNSET, Struct, UnsetType
 
 from numalign.api import errors
 from numalign.cli.display import formats
-from numalign.oracle.fuzz import Summary
-from numalign.oracle.harness.ask import Judged
+from numalign.oracle.fuzz import FuzzSummary
+from numalign.oracle.harness.ask import JudgedCase
 from numalign.oracle.harness.divergence import Difference
 from numalign.oracle.harness.suite import Outcome
-from numalign.oracle.kubelet.replay import Report, Tally
+from numalign.oracle.kubelet.replay import FamilyTally, ReplayReport
 from numalign.oracle.recorded import SuiteReport, SuiteTally
 
 MOST_PER_CASE, MOST_CHARACTERS = 10, 200
@@ -30,7 +30,7 @@ NOTHING = "(nothing)"
 NO_ANSWER = "the case as a whole"
 
 
-class Listed(Struct, frozen=True):
+class ListedDifference(Struct, frozen=True):
     """One difference. A side without a value is omitted."""
 
     family: str
@@ -41,7 +41,7 @@ class Listed(Struct, frozen=True):
     answered: Any | UnsetType
 
 
-class Diverged(Struct, frozen=True):
+class DivergedCase(Struct, frozen=True):
     """One case that differs; its group is a family or a suite."""
 
     group: str
@@ -50,10 +50,10 @@ class Diverged(Struct, frozen=True):
     differences: tuple[Difference, ...]
 
 
-class Replayed(Struct, frozen=True):
+class ReplayedFiles(Struct, frozen=True):
     """Both kinds of recordings: kubelet vectors by family, other cases by suite."""
 
-    vectors: Report
+    vectors: ReplayReport
     plugins: SuiteReport
 
     @property
@@ -61,29 +61,29 @@ class Replayed(Struct, frozen=True):
         return self.vectors.total.cases + self.plugins.cases
 
     @property
-    def diverged(self) -> tuple[Diverged, ...]:
+    def diverged(self) -> tuple[DivergedCase, ...]:
         return (
             *(
-                Diverged(each.vector.family.name, each.vector.id, each.vector.where, each.differences)
+                DivergedCase(each.vector.family.name, each.vector.id, each.vector.where, each.differences)
                 for each in self.vectors.diverged
             ),
             *(
-                Diverged(each.recorded.suite, each.recorded.id, each.recorded.where, each.differences)
+                DivergedCase(each.recorded.suite, each.recorded.id, each.recorded.where, each.differences)
                 for each in self.plugins.mismatches
             ),
         )
 
 
-class Result(Struct, frozen=True):
+class ReplayResult(Struct, frozen=True):
     cases: int
     mismatches: int
-    families: dict[str, Tally]
+    families: dict[str, FamilyTally]
     suites: dict[str, SuiteTally]
-    differences: tuple[Listed, ...]
+    differences: tuple[ListedDifference, ...]
 
 
-def result(replayed: Replayed) -> Result:
-    return Result(
+def result(replayed: ReplayedFiles) -> ReplayResult:
+    return ReplayResult(
         cases=replayed.cases,
         mismatches=len(replayed.diverged),
         families=replayed.vectors.families,
@@ -92,8 +92,8 @@ def result(replayed: Replayed) -> Result:
     )
 
 
-def _listed(diverged: Diverged, difference: Difference) -> Listed:
-    return Listed(
+def _listed(diverged: DivergedCase, difference: Difference) -> ListedDifference:
+    return ListedDifference(
         family=diverged.group,
         case=diverged.id,
         where=diverged.where,
@@ -103,13 +103,13 @@ def _listed(diverged: Diverged, difference: Difference) -> Listed:
     )
 
 
-def table(replayed: Replayed, show: int) -> str:
+def table(replayed: ReplayedFiles, show: int) -> str:
     """The first `show` cases that differ, the families, the suites, the count."""
     groups = [*_families(replayed.vectors), *_suites(replayed.plugins)]
     return "\n".join([*_differences(replayed.diverged, show), *groups, _count(replayed)])
 
 
-def _differences(diverged: Sequence[Diverged], show: int) -> Iterator[str]:
+def _differences(diverged: Sequence[DivergedCase], show: int) -> Iterator[str]:
     for each in diverged[:show]:
         yield from _shown(each)
         yield ""
@@ -118,7 +118,7 @@ def _differences(diverged: Sequence[Diverged], show: int) -> Iterator[str]:
         yield ""
 
 
-def _shown(diverged: Diverged) -> Iterator[str]:
+def _shown(diverged: DivergedCase) -> Iterator[str]:
     yield f"{diverged.group} {errors.clipped(diverged.id)}  ({diverged.where})"
     for each in diverged.differences[:MOST_PER_CASE]:
         yield f"  {_short(each.path or NO_ANSWER)}"
@@ -128,7 +128,7 @@ def _shown(diverged: Diverged) -> Iterator[str]:
         yield f"  ... and {len(diverged.differences) - MOST_PER_CASE} more differences"
 
 
-def _families(report: Report) -> Iterator[str]:
+def _families(report: ReplayReport) -> Iterator[str]:
     if not report.families:
         return
     width = max(map(len, report.families))
@@ -148,7 +148,7 @@ def _suites(report: SuiteReport) -> Iterator[str]:
         yield f"{errors.clipped(name):{width}}  {cells}  {'; '.join(tally.notes)}".rstrip()
 
 
-def _count(replayed: Replayed) -> str:
+def _count(replayed: ReplayedFiles) -> str:
     return f"{replayed.cases} cases, {len(replayed.diverged)} mismatches"
 
 
@@ -164,7 +164,7 @@ def _short(text: str) -> str:
 COLUMNS = ("agreed", "deliberate", "undecided", "unanswered", "differs")
 
 
-def fuzz_table(summary: Summary) -> str:
+def fuzz_table(summary: FuzzSummary) -> str:
     """Findings by family; the last line is always the total."""
     page = formats.Page()
     drawn = page.table("family", *COLUMNS)
@@ -177,7 +177,7 @@ def fuzz_table(summary: Summary) -> str:
     return page.text()
 
 
-def disagreement(judged: Judged, saved: Path) -> str:
+def disagreement(judged: JudgedCase, saved: Path) -> str:
     lines = [f"{judged.family} {judged.answer.get('id', '')}  (saved as {saved})"]
     for difference in judged.differences[:5]:
         lines += [

@@ -18,22 +18,23 @@ from msgspec import Struct
 from rich.table import Table
 from rich.text import Text
 
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.api.objects import qos, requests, resourcenames
 from numalign.api.objects.pod import Pod
 from numalign.cli import output
 from numalign.cli.display import formats, matrix, values
 from numalign.cli.display.formats import INDENT, Page
 from numalign.cli.display.values import AdmittedContainer, AdmittedPod, Explanation, Offered
-from numalign.kubelet import admission, predicates, versions, zonetable
-from numalign.kubelet import mask as masks
+from numalign.kubelet import admission, predicates, versions
 from numalign.kubelet.admission import Outcome
-from numalign.kubelet.hints import HintList
-from numalign.kubelet.mask import Mask
-from numalign.kubelet.merge import Hints
+from numalign.kubelet.report import zonetable
+from numalign.kubelet.report.zonetable import Cell
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import ContainerPlacement, KubeletState
-from numalign.kubelet.zonetable import Cell
+from numalign.kubelet.topologymanager import mask as masks
+from numalign.kubelet.topologymanager.hints import HintList
+from numalign.kubelet.topologymanager.mask import Mask
+from numalign.kubelet.topologymanager.merge import Hints
 from numalign.placement.explain import answers, wording
 
 NO_NAMES: Mapping[str, str] = {}

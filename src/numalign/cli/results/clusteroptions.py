@@ -14,7 +14,7 @@ from numalign.api.decode import fields
 from numalign.api.decode.fields import Field
 from numalign.api.errors import BadObject
 from numalign.cli import fileio, inputs
-from numalign.kubelet.machine import Machine
+from numalign.kubelet.machine.machine import Machine
 from numalign.simulator.hosting import HostedCluster
 from numalign.simulator.nodes.specs import NodeSpec
 from numalign.simulator.scenarios import catalogue, nodegroups, scenariofile

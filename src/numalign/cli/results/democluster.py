@@ -123,13 +123,13 @@ def _seen(embedded: Cluster) -> Seen:
     from numalign.cli.results import explanation
     from numalign.simulator.apiserver.storage.resources import PODS
 
-    standing = embedded.fleet.nodes[DRAWN].standing
+    node_state = embedded.fleet.nodes[DRAWN].node_state
     pods = [pod["metadata"] for pod in embedded.api.list(PODS).items]
     names = {meta["uid"]: f"{meta['namespace']}/{meta['name']}" for meta in pods}
     waiting = next((name for name in names.values() if name.startswith(f"default/{WAITING}")), None)
     return Seen(
-        before=admit.resources(standing.kubelet, standing.kubelet.initial()),
-        after=admit.resources(standing.kubelet, standing.state, names),
+        before=admit.resources(node_state.kubelet, node_state.kubelet.initial()),
+        after=admit.resources(node_state.kubelet, node_state.state, names),
         pods=list(names.values()),
         told=explanation.about_pod(_taken(embedded), waiting, explanation.Wanted()) if waiting else None,
     )

@@ -31,14 +31,11 @@ from numalign.kube.resources import PODS
 from numalign.placement.columns.holdings import Source
 from numalign.placement.explain.nodeview import Tenant
 from numalign.placement.explain.reasons import AnySuggestion
-from numalign.scheduler.choose import choose, zonefilter
-from numalign.scheduler.choose.attempt import Surroundings
-from numalign.scheduler.choose.choose import Chosen
-from numalign.scheduler.choose.profiles import Profile
-from numalign.scheduler.explain import advise, explanations, podstatus
-from numalign.scheduler.explain.explanations import Answer, Cause, Explained
-from numalign.scheduler.explain.podstatus import Stage, Whereabouts
-from numalign.scheduler.intake import stormguard
+from numalign.scheduler.choose import choose, filtering, stormguard
+from numalign.scheduler.choose.choose import AttemptContext, Chosen
+from numalign.scheduler.explain import advise, explanations
+from numalign.scheduler.explain.explanations import Cause, Explained, PodProgress, RejectedNodes, Stage
+from numalign.scheduler.profiles import Profile
 from numalign.scheduler.snapshot import restore, snapshot
 from numalign.scheduler.snapshot.restore import Restored
 from numalign.scheduler.snapshot.snapshot import Snapshot
@@ -140,9 +137,9 @@ class ExplainOutput(Reported, frozen=True, kw_only=True):
     """What could not be read of the cluster."""
 
 
-def pod_output(thing: Pod, state: Whereabouts | None = None) -> PodOutput:
+def pod_output(thing: Pod, state: PodProgress | None = None) -> PodOutput:
     meta = thing.metadata
-    known = state or Whereabouts(stage=Stage.WAITING)
+    known = state or PodProgress(stage=Stage.WAITING)
     return PodOutput(
         namespace=meta.namespace,
         name=meta.name,
@@ -198,7 +195,7 @@ def untried_node(node: str) -> NodeOutput:
     )
 
 
-def node_output(node: str, said: Answer) -> NodeOutput:
+def node_output(node: str, said: RejectedNodes) -> NodeOutput:
     reason = said.reason
     known = NodeOutput(node=node, fits=False, why=said.sentence, plugin=said.plugin, says=said.texts)
     if reason is None:
@@ -268,7 +265,7 @@ def about_pod(taken: Snapshot, name: str, wanted: Wanted) -> ExplainOutput:
         raise NotFound("Pod", name, "", f"is not there; {_similar(taken, name)}")
     node = pod.spec.node_name
     view = _View(snapshot.narrowed(taken, node) if node and not stormguard.is_rejection(pod) else taken)
-    state = podstatus.of(pod, view.restored.cluster)
+    state = explanations.of(pod, view.restored.cluster)
     told = ExplainOutput(
         pod=pod_output(pod, state), fits=state.stage is not Stage.REJECTED, problems=view.restored.problems
     )
@@ -302,7 +299,7 @@ class _View:
 
     def __init__(self, taken: Snapshot) -> None:
         self.restored: Restored = restore.restored(taken)
-        self._around = Surroundings(self.restored.cluster, self.restored.nominations, self.restored.rejections)
+        self._around = AttemptContext(self.restored.cluster, self.restored.nominations, self.restored.rejections)
         self._rng = random.Random(SEED)
 
     def asked(self, pod: Pod, wanted: Wanted) -> NodesOutput:
@@ -315,7 +312,7 @@ class _View:
         """Where it goes; from now on it counts there."""
         cluster, profile = self.restored.cluster, self._profile(pod)
         try:
-            shape = zonefilter.shape(profile, cluster.engine, pod)
+            shape = filtering.shape(profile, cluster.engine, pod)
         except BadObject:
             return None
         attempt = self._around.attempt(pod, shape, self.restored.now, 0)

@@ -13,13 +13,13 @@ from msgspec import Struct
 from rich.table import Table
 from rich.text import Text
 
-from numalign.agent.inventory.snapshot import Look
+from numalign.agent.inventory.snapshot import Snapshot
 from numalign.agent.sources import sysfs
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.api.objects import resourcenames
 from numalign.cli.display import formats
 from numalign.cli.display.formats import INDENT, Page
-from numalign.kubelet.machine import Machine, Zone
+from numalign.kubelet.machine.machine import Machine, Zone
 
 
 class ZoneTold(Struct, frozen=True):
@@ -52,7 +52,7 @@ class MachineTold(Struct, frozen=True):
     """Those among them that are about what the kernel says."""
 
 
-def told(look: Look, host: Path) -> MachineTold:
+def told(look: Snapshot, host: Path) -> MachineTold:
     machine = look.readings.machine
     assert machine is not None
     free, unused = _free(look), sysfs.unused_memory(host, machine)
@@ -92,7 +92,7 @@ def drawn(machine: MachineTold) -> str:
     return page.text()
 
 
-def _free(look: Look) -> dict[int, dict[str, tuple[int, int]]]:
+def _free(look: Snapshot) -> dict[int, dict[str, tuple[int, int]]]:
     if look.inventory is None or look.unknown:
         return {}
     report = look.inventory.report("")

@@ -23,7 +23,7 @@ import msgspec
 from msgspec import Struct, structs
 from rich.table import Table
 
-from numalign.api.schedulerconfig import durations
+from numalign.api.decode import fields
 from numalign.api.schedulerconfig.configuration import Configuration, Profile
 from numalign.api.schedulerconfig.plugins import POINTS, Point
 from numalign.cli import output
@@ -32,8 +32,8 @@ from numalign.cli.display.formats import INDENT, Page
 from numalign.cli.results import explanation
 from numalign.placement import settings as engines
 from numalign.scheduler import settings
-from numalign.scheduler.choose.scoredetails import Ranked
-from numalign.scheduler.explain.replay import OnNode, Repeated
+from numalign.scheduler.choose.scoring import NodeScore
+from numalign.scheduler.explain.replay import NodeReplay, ReplayResult
 
 Told = Mapping[str, Any]
 BEFORE_DETAILS = ("at", "what")
@@ -173,12 +173,12 @@ def _seconds(seconds: float) -> str:
     return f"{seconds:.0f}s" if seconds < 600 else f"{seconds / 60:.0f}m"
 
 
-def plain(again: Repeated) -> dict[str, Any]:
+def plain(again: ReplayResult) -> dict[str, Any]:
     told: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(again, on_node=None), str_keys=True)
     return told | {"on_node": _plain_node(again.on_node) if again.on_node is not None else None}
 
 
-def replay_text(again: Repeated) -> str:
+def replay_text(again: ReplayResult) -> str:
     page, grid = Page(), formats.labelled()
     grid.add_row("pod", output.printable(again.pod))
     grid.add_row("now", _outcome(again.node, again.zones, again.message))
@@ -197,12 +197,12 @@ def replay_text(again: Repeated) -> str:
     return page.text()
 
 
-def _plain_node(found: OnNode) -> dict[str, Any]:
+def _plain_node(found: NodeReplay) -> dict[str, Any]:
     told: dict[str, Any] = msgspec.to_builtins({"answer": _answer(found), "ranked": found.ranked})
     return told | {"occupied": _occupied(found)}
 
 
-def _answer(found: OnNode) -> explanation.NodeOutput:
+def _answer(found: NodeReplay) -> explanation.NodeOutput:
     return (
         explanation.node_output(found.node, found.answer)
         if found.answer is not None
@@ -210,13 +210,13 @@ def _answer(found: OnNode) -> explanation.NodeOutput:
     )
 
 
-def _occupied(found: OnNode) -> dict[str, Any]:
+def _occupied(found: NodeReplay) -> dict[str, Any]:
     """As the scheduler's own page tells a node."""
     seen = msgspec.to_builtins(found.occupied, str_keys=True) if found.occupied is not None else {}
     return {"name": found.node, "isThere": True} | seen
 
 
-def _on_node(page: Page, found: OnNode) -> None:
+def _on_node(page: Page, found: NodeReplay) -> None:
     answer = _answer(found)
     page.add(output.printable(f"{found.node} {f'refuses: {answer.why}' if answer.why else 'takes the pod'}"))
     if answer.lacks:
@@ -232,7 +232,7 @@ def _outcome(node: str, zones: str, message: str) -> str:
     return output.printable(node + (f", {zones}" if zones else "") if node else message)
 
 
-def _ranked(page: Page, ranked: Sequence[Ranked]) -> None:
+def _ranked(page: Page, ranked: Sequence[NodeScore]) -> None:
     table = page.table("NODE", "TOTAL", *ranked[0].plugins)
     for each in ranked:
         table.add_row(each.node, str(each.total), *(str(each.plugins.get(name, 0)) for name in ranked[0].plugins))
@@ -265,12 +265,12 @@ def config_text(config: Configuration) -> str:
 def _process(config: Configuration) -> Iterator[Line]:
     own, lease, client = settings.ours(config), config.leader_election, config.client_connection
     yield "serves", ", ".join(f"pods of {profile.scheduler_name}" for profile in config.profiles)
-    times = ", ".join(map(durations.text, (lease.lease_duration, lease.renew_deadline, lease.retry_period)))
+    times = ", ".join(map(fields.duration_text, (lease.lease_duration, lease.renew_deadline, lease.retry_period)))
     name = f"{lease.resource_namespace}/{lease.resource_name}"
     yield "leads", f"by lease {name} ({times})" if lease.leader_elect else "without asking anybody"
     limit = "no limit on calls" if client.qps is None else f"{client.qps:g} calls a second, {client.burst} at once"
     yield "API server", f"{client.kubeconfig or 'credentials of its pod'}; {limit}"
-    parked = durations.text(own.pod_max_in_unschedulable_pods_duration)
+    parked = fields.duration_text(own.pod_max_in_unschedulable_pods_duration)
     backoff = f"{config.pod_initial_backoff_seconds}s to {config.pod_max_backoff_seconds}s"
     yield "backoff", f"{backoff}; tried for no reason after {parked}"
     if any(map(settings.looks_at_zones, config.profiles)):

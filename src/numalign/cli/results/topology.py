@@ -43,7 +43,7 @@ from numalign.placement.columns.holdings import Source
 from numalign.placement.explain import nodeview, wording
 from numalign.placement.explain.nodeview import Cell, Occupancy, Tenant
 from numalign.placement.view import Total
-from numalign.scheduler.cluster import Cluster
+from numalign.scheduler.choose.cluster import Cluster
 from numalign.scheduler.snapshot import restore, snapshot
 from numalign.scheduler.snapshot.restore import Restored
 from numalign.scheduler.snapshot.snapshot import Snapshot

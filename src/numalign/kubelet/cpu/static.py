@@ -1,7 +1,14 @@
 """The static CPU policy: who gets CPUs of their own, which, and what hints the topology manager hears about it.
 
 `admission` calls hints, then allocate, with the affinity that the merge settled on. Nothing is rolled back: an
-allocation that fails half-way leaves what it had taken in the state it returns (kubelet spec 5 and 10.3)."""
+allocation that fails half-way leaves what it had taken in the state it returns (kubelet spec 5 and 10.3).
+
+The static policy's options: which exist, which exclude each other, which this machine allows (kubelet spec 5.8).
+
+Starting the CPU manager: reserving CPUs, and accepting or refusing the state of an earlier process.
+
+A kubelet that refuses here does not come up at all, so the texts are the ones an administrator finds in its log.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +17,85 @@ from functools import cached_property
 
 from msgspec import Struct, structs
 
-from numalign.kubelet.cpu import distributed, packed
-from numalign.kubelet.cpu.options import CPUOptions
+from numalign.api.decode import cpuset
+from numalign.kubelet import settings as options
+from numalign.kubelet.cpu import assignment
+from numalign.kubelet.cpu import topology as cputopology
 from numalign.kubelet.cpu.state import CPUState, Reuse
 from numalign.kubelet.cpu.topology import CPUTopology
 from numalign.kubelet.demand import ContainerDemand, PodDemand, Role
-from numalign.kubelet.hints import HintList, Room, SocketAlignment, Supply
-from numalign.kubelet.mask import Mask
-from numalign.kubelet.merge import HintMap
-from numalign.kubelet.refusals import EMPTY_POD_SHARED_POOL, SMT_ALIGNMENT, Refusal
-from numalign.kubelet.versions import Behaviour
+from numalign.kubelet.machine.machine import Machine
+from numalign.kubelet.refusals import EMPTY_POD_SHARED_POOL, SMT_ALIGNMENT, Refusal, StartRefusal
+from numalign.kubelet.settings import Settings
+from numalign.kubelet.topologymanager.hints import HintList, Room, SocketAlignment, Supply
+from numalign.kubelet.topologymanager.mask import Mask
+from numalign.kubelet.topologymanager.merge import HintMap
+from numalign.kubelet.versions import Behaviour, behaviour
+
+MANAGER = options.CPU_OPTIONS.manager
+
+FULL_PCPUS_ONLY = "full-pcpus-only"
+STRICT_RESERVATION = "strict-cpu-reservation"
+ALIGN_UNCORE = "prefer-align-cpus-by-uncorecache"
+ACROSS_NUMA = "distribute-cpus-across-numa"
+ALIGN_BY_SOCKET = "align-by-socket"
+ACROSS_CORES = "distribute-cpus-across-cores"
+
+KNOWN = frozenset({FULL_PCPUS_ONLY, STRICT_RESERVATION, ALIGN_UNCORE, ACROSS_NUMA, ALIGN_BY_SOCKET, ACROSS_CORES})
+
+CONFLICTS = (
+    (FULL_PCPUS_ONLY, ACROSS_CORES),
+    (ACROSS_NUMA, ACROSS_CORES),
+    (ALIGN_UNCORE, ACROSS_CORES),
+    (ALIGN_UNCORE, ACROSS_NUMA),
+)
+
+
+class CPUOptions(Struct, frozen=True, kw_only=True):
+    """The options after parsing."""
+
+    full_pcpus_only: bool = False
+    strict_reservation: bool = False
+    align_uncore: bool = False
+    across_numa: bool = False
+    align_by_socket: bool = False
+    across_cores: bool = False
+
+
+def read_options(settings: Settings, topology: CPUTopology) -> CPUOptions:
+    """Parse the configured options, refusing what the kubelet refuses to start with."""
+    chosen: set[str] = set()
+    for name, text in settings.cpu_options.items():
+        options.require_available(name, KNOWN, options.CPU_OPTIONS, settings)
+        if options.boolean_option(name, text, options.CPU_OPTIONS):
+            chosen.add(name)
+    for one, other in CONFLICTS:
+        if one in chosen and other in chosen:
+            raise StartRefusal(MANAGER, f"static policy options {one} and {other} can not be used at the same time")
+    if ALIGN_BY_SOCKET in chosen:
+        _require_sockets_to_fit(settings, topology)
+    return CPUOptions(
+        full_pcpus_only=FULL_PCPUS_ONLY in chosen,
+        strict_reservation=STRICT_RESERVATION in chosen,
+        align_uncore=ALIGN_UNCORE in chosen,
+        across_numa=ACROSS_NUMA in chosen,
+        align_by_socket=ALIGN_BY_SOCKET in chosen,
+        across_cores=ACROSS_CORES in chosen,
+    )
+
+
+def _require_sockets_to_fit(settings: Settings, topology: CPUTopology) -> None:
+    if settings.topology_policy == "single-numa-node":
+        raise StartRefusal(  # the misspelling is the kubelet's
+            MANAGER,
+            "Topolgy manager single-numa-node policy is incompatible with CPUManager align-by-socket policy option",
+        )
+    if len(topology.sockets) > len(topology.zones):
+        raise StartRefusal(
+            MANAGER,
+            "Align by socket is not compatible with hardware where number of sockets are more than number of NUMA",
+        )
+
 
 CPU = "cpu"
 UNSATISFIED: HintMap = {CPU: HintList()}
@@ -191,19 +267,19 @@ class StaticCPUs(Struct, frozen=True, dict=True):
     def take(self, free: int, need: int) -> int:
         """Pick CPUs by the configured options, wherever they are."""
         if self._distributing is not None:
-            return distributed.take(self.topology, free, need, self._distributing)
-        picking = packed.Picking(spread=self.options.across_cores, align_uncore=self.options.align_uncore)
-        return packed.take(self.topology, free, need, picking)
+            return assignment.take_by_topology_distributed(self.topology, free, need, self._distributing)
+        picking = assignment.Picking(spread=self.options.across_cores, align_uncore=self.options.align_uncore)
+        return assignment.take_by_topology_packed(self.topology, free, need, picking)
 
     @cached_property
-    def _distributing(self) -> distributed.Distributing | None:
+    def _distributing(self) -> assignment.Distributing | None:
         if not self.options.across_numa:
             return None
-        return distributed.Distributing(
+        return assignment.Distributing(
             group=self.topology.cpus_per_core if self.options.full_pcpus_only else 1,
             by_socket=self.options.align_by_socket and self.behaviour.distribution_knows_sockets,
             capped=self.behaviour.distribution_knows_sockets,
-            picking=packed.Picking(spread=self.options.across_cores),
+            picking=assignment.Picking(spread=self.options.across_cores),
         )
 
     # Release and collection
@@ -249,3 +325,101 @@ def empty_shared_pool(pod: PodDemand) -> str | None:
             "leaving no cpus for shared containers"
         )
     return None
+
+
+def start_cpu_manager(machine: Machine, settings: Settings) -> StaticCPUs | None:
+    """The policy of a kubelet that starts on this machine; None for the one that does nothing."""
+    if settings.cpu_policy == "none":
+        if settings.cpu_options:
+            listed = " ".join(f"{name}:{text}" for name, text in sorted(settings.cpu_options.items()))
+            why = f"None policy: received unsupported options=map[{listed}]"
+            raise StartRefusal(MANAGER, f"new none policy error: {why}")
+        return None
+    if settings.reserved.get(CPU, 0) <= 0:
+        raise StartRefusal(
+            MANAGER,
+            "[cpumanager] the static policy requires systemreserved.cpu + kubereserved.cpu to be greater than zero",
+        )
+    try:
+        return static_policy(machine, settings)
+    except StartRefusal as refusal:
+        raise StartRefusal(MANAGER, f"new static policy error: {refusal.error}") from None
+
+
+def static_policy(machine: Machine, settings: Settings) -> StaticCPUs:
+    """The static policy by itself, its refusals in its own words."""
+    topology = cputopology.of(machine)
+    policy = StaticCPUs(topology, read_options(settings, topology), 0, behaviour(settings.minor))
+    return structs.replace(policy, reserved=_reserved(policy, settings))
+
+
+def restarted(policy: StaticCPUs, checkpoint: CPUState) -> CPUState:
+    """The state that a new process takes over from its predecessor, or refuses to (kubelet spec 5.9)."""
+    if not checkpoint.default:
+        if checkpoint.assignments:
+            raise StartRefusal(MANAGER, "default cpuset cannot be empty")
+        return policy.initial()
+    _require_reserved_to_match(policy, checkpoint.default)
+    known = checkpoint.default
+    for uid, held in checkpoint.assignments.items():
+        for name, cpus in held.items():
+            if cpus & checkpoint.default:
+                raise StartRefusal(
+                    MANAGER,
+                    f"pod: {uid}, container: {name} cpuset: {_quoted(cpus)} overlaps with default cpuset "
+                    f"{_quoted(checkpoint.default)}",
+                )
+            known |= cpus
+    for cpus in checkpoint.pods.values():
+        known |= cpus
+    if known != policy.managed:
+        raise StartRefusal(
+            MANAGER,
+            f"current set of available CPUs {_quoted(policy.managed)} doesn't match with CPUs in state "
+            f"{_quoted(known)}",
+        )
+    return structs.replace(checkpoint, reuse=Reuse())
+
+
+def _reserved(policy: StaticCPUs, settings: Settings) -> int:
+    count = -(-settings.reserved.get(CPU, 0) // 1000)
+    reserved = settings.reserved_cpus or _picked(policy, count)
+    if reserved.bit_count() != count:
+        raise StartRefusal(
+            MANAGER,
+            f"[cpumanager] unable to reserve the required amount of CPUs (size of {cpuset.text(reserved)} did not "
+            f"equal {count})",
+        )
+    strangers = reserved & ~policy.topology.cpus
+    if strangers:
+        raise StartRefusal(
+            MANAGER,
+            "[cpumanager] unable to build the reserved physical CPUs from the reserved set: "
+            f"unknown CPU ID: {cpuset.members(strangers)[0]}",
+        )
+    return reserved
+
+
+def _picked(policy: StaticCPUs, count: int) -> int:
+    try:
+        return policy.take(policy.topology.cpus, count)
+    except Refusal:
+        return 0
+
+
+def _require_reserved_to_match(policy: StaticCPUs, default: int) -> None:
+    shared = policy.reserved & default
+    if policy.options.strict_reservation and shared:
+        raise StartRefusal(
+            MANAGER,
+            f"some of strictly reserved cpus: {_quoted(shared)} are present in defaultCpuSet: {_quoted(default)}",
+        )
+    if not policy.options.strict_reservation and shared != policy.reserved:
+        raise StartRefusal(
+            MANAGER,
+            f"not all reserved cpus: {_quoted(policy.reserved)} are present in defaultCpuSet: {_quoted(default)}",
+        )
+
+
+def _quoted(cpus: int) -> str:
+    return f'"{cpuset.text(cpus)}"'

@@ -11,9 +11,9 @@ from functools import cached_property
 
 from msgspec import Struct
 
-from numalign.api.attributes import cpuset
-from numalign.kubelet import mask as masks
-from numalign.kubelet.machine import Core, Machine
+from numalign.api.decode import cpuset
+from numalign.kubelet.machine.machine import Core, Machine
+from numalign.kubelet.topologymanager import mask as masks
 
 Elements = Mapping[int, int]
 """Id of a core, L3, socket or zone to its CPUs."""

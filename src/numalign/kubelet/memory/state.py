@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct, field, structs
 
-from numalign.kubelet import mask as masks
-from numalign.kubelet.mask import Mask
+from numalign.kubelet.topologymanager import mask as masks
+from numalign.kubelet.topologymanager.mask import Mask
 
 
 class Block(Struct, frozen=True, order=True):

@@ -2,26 +2,92 @@
 
 Hints say where the request fits by the zones' tables and groups. Allocation starts from the affinity that the merge
 settled on, widens it where too little is free, and refuses what would break a group (kubelet spec 6.3 to 6.6). A
-request that fits nowhere yields no hint at all, so the merge ignores it and allocation refuses it."""
+request that fits nowhere yields no hint at all, so the merge ignores it and allocation refuses it.
+
+Pod-level memory: one budget for the pod, written down container by container (kubelet spec 10.4).
+
+Containers that are not Guaranteed by themselves share what the others leave of the budget. The kubelet subtracts in
+unsigned 64-bit arithmetic and does not look whether a container asks for more than the budget, so the difference may
+wrap around; the records show it, hence so do we.
+
+Starting the memory manager: reservations per zone, and accepting or refusing the state of an earlier process.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, reduce
 
 from msgspec import Struct, structs
 
+from numalign.api.decode import quantity
 from numalign.api.objects import resourcenames
-from numalign.kubelet import hints as topologyhints
-from numalign.kubelet import mask as masks
 from numalign.kubelet.demand import ContainerDemand, PodDemand, Role
-from numalign.kubelet.hints import Groups, Hint, HintList, Room, Supply, UnlistedHints
-from numalign.kubelet.mask import Mask
-from numalign.kubelet.memory import podlevel
-from numalign.kubelet.memory.state import Block, MemoryState, Reuse, Table, ZoneMemory, charge, release
-from numalign.kubelet.merge import HintMap
-from numalign.kubelet.refusals import EMPTY_POD_SHARED_POOL, Refusal, Undecided
-from numalign.kubelet.versions import Behaviour
+from numalign.kubelet.machine.machine import Machine, Zone
+from numalign.kubelet.memory.state import Block, MemoryState, Reuse, Table, ZoneMemory, Zones, charge, release
+from numalign.kubelet.refusals import EMPTY_POD_SHARED_POOL, Refusal, StartRefusal, Undecided
+from numalign.kubelet.settings import Settings
+from numalign.kubelet.topologymanager import hints as topologyhints
+from numalign.kubelet.topologymanager import mask as masks
+from numalign.kubelet.topologymanager.hints import Groups, Hint, HintList, Room, Supply, UnlistedHints
+from numalign.kubelet.topologymanager.mask import Mask
+from numalign.kubelet.topologymanager.merge import HintMap
+from numalign.kubelet.versions import Behaviour, behaviour
+
+_UINT64 = 1 << 64
+NOT_WHOLE = "[memorymanager] failed to represent quantity as int64"
+
+
+def empty_shared_pool(pod: PodDemand, budget: Mapping[str, int]) -> str | None:
+    """Why containers without memory of their own would find the pod's budget used up."""
+    if any(container.memory is None for container in pod.containers):
+        return NOT_WHOLE
+    exclusive = dict.fromkeys(budget, 0)
+    sharing = False
+    for container in pod.containers:
+        if container.role is Role.INIT:
+            kind = _exhausted(exclusive, budget) if not container.memory else None
+            if kind is not None:
+                return f"pod rejected, pod has shared init containers but no {kind} available for them"
+            continue
+        sharing = sharing or not container.memory
+        for kind, size in (container.memory or {}).items():
+            exclusive[kind] = exclusive.get(kind, 0) + size
+    kind = _exhausted(exclusive, budget) if sharing else None
+    if kind is None:
+        return None
+    return (
+        f"pod rejected, sum of exclusive container {kind} requests equals pod budget, "
+        "leaving no memory for shared containers"
+    )
+
+
+def divided(pod: PodDemand, budget: Mapping[str, int], zones: Mask) -> dict[str, tuple[Block, ...]]:
+    """Every container's blocks: its own request, what sidecars left it while it initialises, or the shared rest."""
+    pool = dict(budget)
+    blocks: dict[str, tuple[Block, ...]] = {}
+    for container in pod.containers:
+        if container.memory:
+            blocks[container.name] = _blocks(container.memory, zones)
+            # What a sidecar takes is only looked up for kinds of the budget, what an app takes is subtracted as it is.
+            taken = {
+                kind: size for kind, size in container.memory.items() if kind in budget or container.role is Role.APP
+            }
+            if container.role is not Role.INIT:
+                pool |= {kind: (pool.get(kind, 0) - size) % _UINT64 for kind, size in taken.items()}
+        elif container.role is Role.INIT:
+            blocks[container.name] = _blocks({kind: pool[kind] for kind in budget}, zones)
+    shared = _blocks(pool, zones)
+    return {container.name: blocks.get(container.name, shared) for container in pod.containers}
+
+
+def _blocks(amounts: Mapping[str, int], zones: Mask) -> tuple[Block, ...]:
+    return tuple(Block(kind, zones, size) for kind, size in amounts.items() if size > 0)
+
+
+def _exhausted(exclusive: Mapping[str, int], budget: Mapping[str, int]) -> str | None:
+    return next((kind for kind, size in budget.items() if exclusive[kind] >= size), None)
+
 
 Request = Mapping[str, int]
 """Bytes by memory type."""
@@ -51,7 +117,7 @@ class StaticMemory(Struct, frozen=True, dict=True):
         request = pod.memory
         if not request:
             return None
-        if pod.budget is not None and podlevel.empty_shared_pool(pod, request) is not None:
+        if pod.budget is not None and empty_shared_pool(pod, request) is not None:
             return dict.fromkeys(request, HintList())
         for container in pod.containers:
             held = state.held(pod.uid, container.name)
@@ -100,7 +166,7 @@ class StaticMemory(Struct, frozen=True, dict=True):
             return state, None
         request = container.memory
         if request is None:
-            return state, Refusal(podlevel.NOT_WHOLE)
+            return state, Refusal(NOT_WHOLE)
         if not request and self.behaviour.memory_skips_empty_requests:
             return state, None
         try:
@@ -127,7 +193,7 @@ class StaticMemory(Struct, frozen=True, dict=True):
         if not pod.pinned or request is None:
             return state, None
         try:
-            emptied = podlevel.empty_shared_pool(pod, request)
+            emptied = empty_shared_pool(pod, request)
             if emptied is not None:
                 raise Refusal(emptied, EMPTY_POD_SHARED_POOL)
             zones = self._placed(state, pod, request, affinity)
@@ -138,7 +204,7 @@ class StaticMemory(Struct, frozen=True, dict=True):
         for block in whole:
             tables = charge(tables, block, block.size)
         state = structs.replace(state, zones=tables, pods={**state.pods, pod.uid: whole})
-        return state.with_blocks(pod.uid, podlevel.divided(pod, request, zones)), None
+        return state.with_blocks(pod.uid, divided(pod, request, zones)), None
 
     def _placed(self, state: MemoryState, pod: PodDemand, request: Request, affinity: Hint) -> Mask:
         """From the affinity to the zones that will hold the memory (kubelet spec 6.4, steps 2 to 4)."""
@@ -254,3 +320,96 @@ def _shrink_init_blocks(
             kept.append(structs.replace(block, size=block.size - claimed))
         state = state.with_blocks(pod.uid, {earlier.name: tuple(kept)})
     return state
+
+
+MANAGER = "memorymanager"
+MEMORY = "memory"
+
+
+def start_memory_manager(machine: Machine, settings: Settings) -> StaticMemory | None:
+    """The static policy of a kubelet that starts on this machine; None for the policy that does nothing."""
+    if settings.memory_policy == "None":
+        return None
+    _require_sums_to_match(machine, settings)
+    reserved = {each.zone: each.limits for each in settings.reserved_memory}
+    if sum(limits.get(MEMORY, 0) for limits in reserved.values()) <= 0:
+        raise StartRefusal(MANAGER, "[memorymanager] you should specify the system reserved memory")
+    allocatable = {zone.id: _allocatable(zone, reserved.get(zone.id, {})) for zone in machine.zones}
+    return StaticMemory(allocatable, behaviour(settings.minor))
+
+
+def restarted(policy: StaticMemory, checkpoint: MemoryState) -> MemoryState:
+    """The state that a new process takes over, if it follows from the recorded blocks (kubelet spec 6.8)."""
+    if not checkpoint.zones:
+        if checkpoint.blocks:
+            raise StartRefusal(MANAGER, "[memorymanager] machine state can not be empty when it has memory assignments")
+        return policy.initial()
+    expected = policy.initial().zones
+    for uid, containers in checkpoint.blocks.items():
+        whole = checkpoint.pods.get(uid)
+        for name, blocks in {"": whole}.items() if whole else containers.items():
+            for block in blocks:
+                _require_known(block, expected, f"[memorymanager] (pod: {uid}, container: {name})")
+                expected = charge(expected, block, block.size)
+    same_zones = checkpoint.zones.keys() == expected.keys()
+    if not same_zones or not all(_agrees(zone, checkpoint.zones, expected) for zone in expected):
+        raise StartRefusal(MANAGER, "[memorymanager] the expected machine state is different from the real one")
+    return structs.replace(checkpoint, reuse=Reuse())
+
+
+def _require_known(block: Block, zones: Zones, who: str) -> None:
+    for zone in masks.members(block.zones):
+        if zone not in zones:
+            raise StartRefusal(MANAGER, f"{who} the memory assignment uses the NUMA that does not exist")
+        if block.kind not in zones[zone].tables:
+            raise StartRefusal(MANAGER, f"{who} the memory assignment uses memory resource that does not exist")
+
+
+def _agrees(zone: int, real: Zones, expected: Zones) -> bool:
+    """Counters, groups and kinds must match; amounts only summed over the group, as draining depends on history."""
+    one, other = real[zone], expected[zone]
+    if (one.assignments, one.cells) != (other.assignments, other.cells) or one.tables.keys() != other.tables.keys():
+        return False
+    group = masks.members(one.cells)
+    return all(_sums(real, group, kind) == _sums(expected, group, kind) for kind in one.tables)
+
+
+def _sums(zones: Zones, group: tuple[int, ...], kind: str) -> tuple[int, int]:
+    tables = [zones[zone].tables[kind] for zone in group if kind in zones[zone].tables]
+    return sum(table.free for table in tables), sum(table.reserved for table in tables)
+
+
+def _allocatable(zone: Zone, reserved: Mapping[str, int]) -> dict[str, int]:
+    pages = {page.resource: page.total_bytes - reserved.get(page.resource, 0) for page in zone.hugepages}
+    ordinary = zone.memory - reserved.get(MEMORY, 0) - sum(page.total_bytes for page in zone.hugepages)
+    return {**pages, MEMORY: ordinary}
+
+
+def _require_sums_to_match(machine: Machine, settings: Settings) -> None:
+    totals: dict[str, int] = {}
+    for reservation in settings.reserved_memory:
+        if reservation.zone not in machine.zone_ids:
+            raise StartRefusal(
+                MANAGER,
+                f"the reserved memory configuration references a NUMA node {reservation.zone} "
+                "that does not exist on this machine",
+            )
+        totals = reduce(_added, reservation.limits.items(), totals)
+    kinds = {*totals, *(kind for kind in machine.memory_types if settings.withheld(kind))}
+    for kind in sorted(kinds):
+        configured, withheld = totals.get(kind, 0), settings.withheld(kind)
+        if configured != withheld:
+            raise StartRefusal(
+                MANAGER,
+                f'the total amount "{_text(configured)}" of type "{kind}" is not equal to the value '
+                f'"{_text(withheld)}" determined by Node Allocatable feature',
+            )
+
+
+def _added(totals: dict[str, int], item: tuple[str, int]) -> dict[str, int]:
+    kind, amount = item
+    return {**totals, kind: totals.get(kind, 0) + amount}
+
+
+def _text(amount: int) -> str:
+    return str(quantity.of(amount, quantity.Format.BINARY_SI))

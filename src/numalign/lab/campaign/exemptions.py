@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from numalign.lab.campaign import history
-from numalign.lab.campaign.history import Line, PodHistory
+from numalign.lab.campaign.history import HistoryLine, PodHistory
 
 NO_DEVICES: Final = ("UnexpectedAdmissionError", "TopologyAffinityError")
 """Reasons of a kubelet whose device manager is unavailable or has no devices in any zone."""
@@ -32,7 +32,7 @@ LOOK: Final = 0.5
 SAME_LOOK: Final = 0.05
 
 
-def unforeseeable(pod: PodHistory, others: Iterable[PodHistory], lines: Sequence[Line]) -> str:
+def unforeseeable(pod: PodHistory, others: Iterable[PodHistory], lines: Sequence[HistoryLine]) -> str:
     """The unforeseeable reason of a rejection; empty if there is none."""
     if _lacked_devices(pod, lines):
         return "its devices were unavailable"
@@ -40,7 +40,7 @@ def unforeseeable(pod: PodHistory, others: Iterable[PodHistory], lines: Sequence
     return f"the kubelet still held resources of {who}" if who else ""
 
 
-def _lacked_devices(pod: PodHistory, lines: Sequence[Line]) -> bool:
+def _lacked_devices(pod: PodHistory, lines: Sequence[HistoryLine]) -> bool:
     if pod.why not in NO_DEVICES or not pod.devices or pod.bound is None or pod.ended is None:
         return False
     known = pod.bound - LAST
@@ -51,7 +51,7 @@ def _lacked_devices(pod: PodHistory, lines: Sequence[Line]) -> bool:
     return lately and all(each.get(name, 0) >= count for each in last.values() for name, count in pod.devices.items())
 
 
-def _leftovers(pod: PodHistory, others: Iterable[PodHistory], lines: Sequence[Line]) -> str:
+def _leftovers(pod: PodHistory, others: Iterable[PodHistory], lines: Sequence[HistoryLine]) -> str:
     """The name of a pod that had ended and was still in the checkpoint of a kubelet that started after the binding."""
     met = pod.held or pod.ended
     if pod.bound is None or met is None:
@@ -65,7 +65,7 @@ def _leftovers(pod: PodHistory, others: Iterable[PodHistory], lines: Sequence[Li
     return ""
 
 
-def overtaker(pod: PodHistory, others: Sequence[PodHistory], lines: Sequence[Line]) -> str:
+def overtaker(pod: PodHistory, others: Sequence[PodHistory], lines: Sequence[HistoryLine]) -> str:
     """The pod that explains a different placement; empty if there is none."""
     if pod.bound is None or pod.held is None:
         return ""
@@ -107,7 +107,7 @@ class _ReportsBefore(Struct):
     behind: bool = False
 
     @staticmethod
-    def before(bound: float, lines: Iterable[Line], node: str) -> _ReportsBefore:
+    def before(bound: float, lines: Iterable[HistoryLine], node: str) -> _ReportsBefore:
         """The last report that was known for sure, and all later ones."""
         told = _ReportsBefore()
         for line in lines:

@@ -52,7 +52,7 @@ class Holding(Struct, frozen=True, omit_defaults=True):
         return Holding(self.cpus or before.cpus, self.memory or before.memory, self.devices or before.devices)
 
 
-class Line(Struct, frozen=True, omit_defaults=True, kw_only=True):
+class HistoryLine(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """One event. `at` is in seconds from the start; `why` is a reason, `words` a message."""
 
     at: float
@@ -79,7 +79,7 @@ class History:
     """Collects lines from all observers."""
 
     def __init__(self) -> None:
-        self.lines: list[Line] = []
+        self.lines: list[HistoryLine] = []
         self._began = time.monotonic()
 
     @property
@@ -87,16 +87,16 @@ class History:
         return time.monotonic() - self._began
 
     def write(self, what: What, **told: Any) -> None:
-        self.lines.append(Line(at=round(self.now, 3), what=what, **told))
+        self.lines.append(HistoryLine(at=round(self.now, 3), what=what, **told))
 
 
-def encode(lines: Iterable[Line]) -> bytes:
+def encode(lines: Iterable[HistoryLine]) -> bytes:
     """One JSON document per line."""
     return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
 
 
-def decode(raw: bytes) -> list[Line]:
-    return [msgspec.json.decode(line, type=Line) for line in raw.splitlines()]
+def decode(raw: bytes) -> list[HistoryLine]:
+    return [msgspec.json.decode(line, type=HistoryLine) for line in raw.splitlines()]
 
 
 class PodHistory(Struct):
@@ -139,7 +139,7 @@ class PodHistory(Struct):
         return frozenset[int]().union(*(each.zones for each in self.holds.values()))
 
 
-def of(lines: Sequence[Line]) -> dict[str, PodHistory]:
+def of(lines: Sequence[HistoryLine]) -> dict[str, PodHistory]:
     """By uid. Pods of other schedulers are left out."""
     # While the server was down, a deletion may have been requested before the pod was seen.
     asked = {line.uid: line.at for line in lines if line.what == "deletion-requested"}
@@ -152,7 +152,7 @@ def of(lines: Sequence[Line]) -> dict[str, PodHistory]:
     return pods
 
 
-def _tell(pod: PodHistory, line: Line) -> None:
+def _tell(pod: PodHistory, line: HistoryLine) -> None:
     match line.what:
         case "bound":
             pod.node, pod.bound, pod.predicted, pod.loose = line.node, line.at, line.predicted, line.loose
@@ -168,7 +168,7 @@ def _tell(pod: PodHistory, line: Line) -> None:
             pod.gone = line.at
 
 
-def absences(lines: Iterable[Line], parts: Sequence[str]) -> Iterator[tuple[float, float]]:
+def absences(lines: Iterable[HistoryLine], parts: Sequence[str]) -> Iterator[tuple[float, float]]:
     """When these programs were down; infinite if one did not return."""
     away: dict[str, float] = {}
     for line in lines:

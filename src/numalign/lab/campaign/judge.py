@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct, structs
 
 from numalign.lab.campaign import exemptions, history
-from numalign.lab.campaign.history import Holding, Line, PodHistory, Zones
+from numalign.lab.campaign.history import HistoryLine, Holding, PodHistory, Zones
 
 PERIOD: Final = 60.0
 """The agent's period in seconds. A report may be at most a second older, once the cause is gone."""
@@ -28,7 +28,7 @@ class Finding(Struct, frozen=True):
     why: str
 
 
-class Verdict(Struct, frozen=True, kw_only=True):
+class CampaignVerdict(Struct, frozen=True, kw_only=True):
     rejected: tuple[Finding, ...]
     unforeseeable: tuple[Finding, ...]
     mispredicted: tuple[Finding, ...]
@@ -42,13 +42,13 @@ class Verdict(Struct, frozen=True, kw_only=True):
         return not (self.rejected or self.mispredicted or self.lost or self.late)
 
 
-def judge(lines: Sequence[Line]) -> Verdict:
+def judge(lines: Sequence[HistoryLine]) -> CampaignVerdict:
     pods = list(history.of(lines).values())
     turned_away = [pod for pod in pods if pod.failed and pod.why]
     unforeseen = {pod.uid: exemptions.unforeseeable(pod, pods, lines) for pod in turned_away}
     elsewhere = [(pod, found) for pod in pods for found in misplaced(pod)]
     overtakers = {pod.uid: exemptions.overtaker(pod, pods, lines) for pod, _ in elsewhere}
-    return Verdict(
+    return CampaignVerdict(
         rejected=tuple(_refusal(pod) for pod in turned_away if not unforeseen[pod.uid]),
         unforeseeable=tuple(_explained(_refusal(pod), why) for pod in turned_away if (why := unforeseen[pod.uid])),
         mispredicted=tuple(found for pod, found in elsewhere if not overtakers[pod.uid]),
@@ -87,7 +87,7 @@ def _explained(found: Finding, who: str) -> Finding:
     return structs.replace(found, why=f"{found.why}; {who}")
 
 
-def _stuck(lines: Iterable[Line]) -> Iterator[Finding]:
+def _stuck(lines: Iterable[HistoryLine]) -> Iterator[Finding]:
     return (Finding(line.name, line.node, line.at, line.words) for line in lines if line.what == "stuck")
 
 
@@ -98,7 +98,7 @@ def _vanished(pod: PodHistory) -> Iterator[Finding]:
         yield Finding(pod.name, pod.node, pod.gone, "disappeared without a request")
 
 
-def lags(lines: Sequence[Line]) -> Iterator[tuple[str, float, float]]:
+def lags(lines: Sequence[HistoryLine]) -> Iterator[tuple[str, float, float]]:
     """By node, the start and duration of each lag of its report, counted from the end of the last fault that explains
     it."""
     last = lines[-1].at if lines else 0.0
@@ -111,7 +111,7 @@ def lags(lines: Sequence[Line]) -> Iterator[tuple[str, float, float]]:
             yield node, explained, until - explained
 
 
-def _stretches(lines: Iterable[Line], node: str, last: float) -> Iterator[tuple[float, float]]:
+def _stretches(lines: Iterable[HistoryLine], node: str, last: float) -> Iterator[tuple[float, float]]:
     since: float | None = None
     for line in lines:
         if line.node == node and line.what == "behind":
@@ -123,7 +123,7 @@ def _stretches(lines: Iterable[Line], node: str, last: float) -> Iterator[tuple[
         yield since, last
 
 
-def _late(lines: Sequence[Line]) -> Iterator[Finding]:
+def _late(lines: Sequence[HistoryLine]) -> Iterator[Finding]:
     for node, at, seconds in lags(lines):
         if seconds > PERIOD + 1:
             yield Finding("", node, at, f"its report was behind for {seconds:.1f} s")

@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from numalign.lab.campaign import history, judge
-from numalign.lab.campaign.history import Holding, Line, PodHistory
+from numalign.lab.campaign.history import HistoryLine, Holding, PodHistory
 from numalign.lab.campaign.judge import Finding
 
 
-class Run(Struct, frozen=True, kw_only=True):
+class CampaignRun(Struct, frozen=True, kw_only=True):
     """The parameters of the campaign."""
 
     seed: int
@@ -26,7 +26,7 @@ class Run(Struct, frozen=True, kw_only=True):
     """Programs that ended unexpectedly, by title: how often they were restarted."""
 
 
-class Pods(Struct, frozen=True, kw_only=True):
+class PodCounts(Struct, frozen=True, kw_only=True):
     created: int
     placed: int
     started: int
@@ -40,10 +40,10 @@ class Pods(Struct, frozen=True, kw_only=True):
     median_wait: float
 
 
-class Report(Struct, frozen=True, kw_only=True):
-    run: Run
+class CampaignReport(Struct, frozen=True, kw_only=True):
+    run: CampaignRun
     seconds: float
-    pods: Pods
+    pods: PodCounts
     rejected: tuple[Finding, ...]
     unforeseeable: tuple[Finding, ...]
     mispredicted: tuple[Finding, ...]
@@ -56,9 +56,9 @@ class Report(Struct, frozen=True, kw_only=True):
     good: bool
 
 
-def of(run: Run, lines: Sequence[Line]) -> Report:
+def of(run: CampaignRun, lines: Sequence[HistoryLine]) -> CampaignReport:
     verdict, pods = judge.judge(lines), list(history.of(lines).values())
-    return Report(
+    return CampaignReport(
         run=run,
         seconds=lines[-1].at if lines else 0.0,
         pods=_pods(pods),
@@ -74,7 +74,7 @@ def of(run: Run, lines: Sequence[Line]) -> Report:
     )
 
 
-def text(report: Report) -> str:
+def text(report: CampaignReport) -> str:
     run, pods = report.run, report.pods
     ended = f"interrupted after {report.seconds:.0f} s" if run.interrupted else f"{report.seconds:.0f} s"
     faults = ", ".join(f"{name} {count}" for name, count in report.faults.items()) or "none"
@@ -101,9 +101,9 @@ def text(report: Report) -> str:
     return "\n".join([*told, *([f"ended by themselves: {', '.join(by_themselves)}"] if by_themselves else [])])
 
 
-def _pods(pods: Sequence[PodHistory]) -> Pods:
+def _pods(pods: Sequence[PodHistory]) -> PodCounts:
     waits = sorted(pod.started - pod.created for pod in pods if pod.started is not None)
-    return Pods(
+    return PodCounts(
         created=len(pods),
         placed=sum(pod.bound is not None for pod in pods),
         started=len(waits),
@@ -115,7 +115,7 @@ def _pods(pods: Sequence[PodHistory]) -> Pods:
     )
 
 
-def _kind(line: Line) -> str:
+def _kind(line: HistoryLine) -> str:
     """The kind of a fault: the program and what happened to it."""
     name = line.name.rpartition("/")[2].removesuffix("-2")
     return f"{name} {line.why}"

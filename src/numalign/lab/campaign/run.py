@@ -19,8 +19,8 @@ from msgspec import Struct
 from numalign.lab import up
 from numalign.lab.campaign import report, script
 from numalign.lab.campaign.actions import Actions, RestChecks
-from numalign.lab.campaign.history import History, Line
-from numalign.lab.campaign.report import Report, Run
+from numalign.lab.campaign.history import History, HistoryLine
+from numalign.lab.campaign.report import CampaignReport, CampaignRun
 from numalign.lab.campaign.script import Fault, Rest, Step
 from numalign.lab.campaign.watch import Observer
 from numalign.lab.lab import Lab, Say
@@ -128,8 +128,8 @@ class Campaign:
     def say(self, words: str) -> None:
         self._say(f"{self.history.now:6.0f} s  {words}")
 
-    def report(self, *, interrupted: bool) -> Report:
-        run = Run(
+    def report(self, *, interrupted: bool) -> CampaignReport:
+        run = CampaignRun(
             seed=self._asked.seed,
             minutes=self._asked.minutes,
             nodes=tuple(self._lab.nodes),
@@ -155,7 +155,7 @@ def lab(asked: CampaignOptions) -> LabSpec:
     return LabSpec(name=asked.name, nodes=script.nodes(), scheduler=True, agent=True)
 
 
-async def run(asked: CampaignOptions, say: Say) -> tuple[Report, list[Line]]:
+async def run(asked: CampaignOptions, say: Say) -> tuple[CampaignReport, list[HistoryLine]]:
     """The report, and its history."""
     async with up.up(lab(asked), say) as started:
         campaign = Campaign(started, asked, say)

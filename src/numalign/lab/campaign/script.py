@@ -16,11 +16,12 @@ from msgspec import Struct
 
 from numalign.api.decode import decode
 from numalign.api.objects.pod import Pod
-from numalign.kubelet import admission, machinefile
-from numalign.kubelet.machine import Machine
+from numalign.kubelet import admission
+from numalign.kubelet.machine import machinefile
+from numalign.kubelet.machine.machine import Machine
 from numalign.lab import spec
 from numalign.lab.spec import NodeSpec
-from numalign.scheduler.choose import profiles
+from numalign.scheduler import profiles
 
 GPU: Final = "example.com/gpu"
 NIC: Final = "example.com/nic"

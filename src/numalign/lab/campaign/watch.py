@@ -23,18 +23,18 @@ from numalign.kube.client import Client
 from numalign.kube.resources import NODES, PODS, TOPOLOGIES
 from numalign.kube.watch.informer import Informer
 from numalign.kube.watch.store import Change
-from numalign.kubelet import mask as masks
 from numalign.kubelet.cpu import topology
 from numalign.kubelet.cpu.state import CPUState
 from numalign.kubelet.device import DeviceState
-from numalign.kubelet.machine import Machine
+from numalign.kubelet.machine.machine import Machine
 from numalign.kubelet.memory.state import MemoryState
 from numalign.kubelet.state import KubeletState
+from numalign.kubelet.topologymanager import mask as masks
 from numalign.lab.campaign.history import History, Holding, Zones
 from numalign.lab.lab import Lab
 from numalign.lab.node import LabNode
 from numalign.process import tasks
-from numalign.scheduler.bind import placementannotation
+from numalign.scheduler import placementannotation
 
 Stamp = tuple[tuple[int, int], ...]
 

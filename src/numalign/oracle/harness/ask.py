@@ -25,7 +25,7 @@ class ProgramError(Exception):
     """The oracle program ended, or printed something that is not an answer."""
 
 
-class Program:
+class OracleProgram:
     """A running oracle program. Use as a context manager."""
 
     def __init__(self, path: Path, arguments: Sequence[str] = ()) -> None:
@@ -37,7 +37,7 @@ class Program:
         self.listener = threading.Thread(target=self._listen, daemon=True)
         self.listener.start()
 
-    def __enter__(self) -> Program:
+    def __enter__(self) -> OracleProgram:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -111,7 +111,7 @@ UNANSWERED: Final = ("nondeterministic", "refused")
 """The real component answers differently each time, or would take too long. There is nothing to compare with."""
 
 
-class Judged(Struct, frozen=True):
+class JudgedCase(Struct, frozen=True):
     """One case with the real answer and the result of the comparison."""
 
     family: str
@@ -123,27 +123,27 @@ class Judged(Struct, frozen=True):
     """The number of questions in the case. A kube-scheduler case has one per pod."""
 
 
-Judge = Callable[[Case, Case], Judged]
+Judge = Callable[[Case, Case], JudgedCase]
 """Compares our answer to a case with the real answer."""
 
 
-def ask(program: Program, cases: Sequence[tuple[str, Case]], judge: Judge) -> list[Judged]:
+def ask(program: OracleProgram, cases: Sequence[tuple[str, Case]], judge: Judge) -> list[JudgedCase]:
     answers = program.ask(cases)
     return [judge(case, answer) for (_, case), answer in zip(cases, answers, strict=True)]
 
 
-class Pair:
+class ProgramPair:
     """The oracle program, running twice: one process answers once per case, the other repeats the doubtful cases."""
 
-    def __init__(self, once: Program, sure: Program, judge: Judge) -> None:
+    def __init__(self, once: OracleProgram, sure: OracleProgram, judge: Judge) -> None:
         self.once = once
         self.sure = sure
         self.judge = judge
 
-    def ask(self, cases: Sequence[tuple[str, Case]]) -> list[Judged]:
+    def ask(self, cases: Sequence[tuple[str, Case]]) -> list[JudgedCase]:
         return ask(self.once, cases, self.judge)
 
-    def ask_again(self, judged: Sequence[Judged], doubted: Sequence[bool]) -> list[Judged]:
+    def ask_again(self, judged: Sequence[JudgedCase], doubted: Sequence[bool]) -> list[JudgedCase]:
         """The same list, with the doubtful cases asked and judged again."""
         doubts = [each for each, doubt in zip(judged, doubted, strict=True) if doubt]
         slow = [each for each in doubts if "timeout" in each.answer]
@@ -154,17 +154,17 @@ class Pair:
             for each, doubt in zip(judged, doubted, strict=True)
         ]
 
-    def _again(self, program: Program, doubts: Sequence[Judged]) -> list[Judged]:
+    def _again(self, program: OracleProgram, doubts: Sequence[JudgedCase]) -> list[JudgedCase]:
         return ask(program, [(each.family, each.case) for each in doubts], self.judge)
 
-    def _patiently(self, doubts: Sequence[Judged]) -> list[Judged]:
+    def _patiently(self, doubts: Sequence[JudgedCase]) -> list[JudgedCase]:
         if not doubts:
             return []
-        with Program(self.once.path, PATIENTLY) as program:
+        with OracleProgram(self.once.path, PATIENTLY) as program:
             return self._again(program, doubts)
 
 
-def differs(judged: Judged) -> bool:
+def differs(judged: JudgedCase) -> bool:
     return judged.finding == "differs"
 
 
@@ -174,12 +174,12 @@ def is_answered(answer: Case) -> bool:
     return "id" in answer and not any(key in answer for key in silent)
 
 
-def judged_without_answer(family: str, case: Case, answer: Case) -> Judged | None:
+def judged_without_answer(family: str, case: Case, answer: Case) -> JudgedCase | None:
     """The judgement where the program has no answer to compare with, for any family."""
     if any(key in answer for key in UNANSWERED):
-        return Judged(family, case, answer, "unanswered")
+        return JudgedCase(family, case, answer, "unanswered")
     if "error" in answer:
-        return Judged(family, case, answer, "differs", (Difference(path="", expected=answer["error"]),))
+        return JudgedCase(family, case, answer, "differs", (Difference(path="", expected=answer["error"]),))
     return None
 
 
@@ -192,17 +192,17 @@ class Opinion(Struct, frozen=True):
     """Places of the questions with an unexplained difference, where a case has several questions."""
 
 
-def without(family: str, case: Case, answer: Case) -> Judged | None:
+def without(family: str, case: Case, answer: Case) -> JudgedCase | None:
     """The judgement where the program has no answer to compare with."""
     if "timeout" in answer:
-        return Judged(family, case, answer, "unanswered")
+        return JudgedCase(family, case, answer, "unanswered")
     return judged_without_answer(family, case, answer)
 
 
-def judged(family: str, case: Case, answer: Case, opinion: Opinion, questions: int = 1) -> Judged:
+def judged(family: str, case: Case, answer: Case, opinion: Opinion, questions: int = 1) -> JudgedCase:
     """The judgement that follows from an opinion."""
     finding: Finding = "differs" if opinion.differences else "deliberate" if opinion.entries else "agreed"
-    return Judged(family, case, answer, finding, opinion.differences, questions)
+    return JudgedCase(family, case, answer, finding, opinion.differences, questions)
 
 
 def survived(look: Callable[[Case], Opinion], answer: Case) -> Opinion:

@@ -27,7 +27,7 @@ CORRUPT = (EOFError, OSError, lzma.LZMAError, zlib.error)
 KIND = "Recording"
 
 
-class Found(Struct, frozen=True):
+class RecordedValue(Struct, frozen=True):
     """One JSON value: its place in the file, the value, and its canonical form."""
 
     where: str
@@ -53,7 +53,7 @@ def read(path: Path) -> bytes:
         raise BadObject(KIND, name(path), "", f"cannot be decompressed ({problem}); is it complete?") from None
 
 
-def values(path: Path) -> Iterator[Found]:
+def values(path: Path) -> Iterator[RecordedValue]:
     """All values of the file in order. Blank lines are skipped."""
     text = read(path)
     if not text.strip():
@@ -72,17 +72,17 @@ def _is_whole(text: bytes) -> bool:
     return True
 
 
-def _of_document(path: Path, text: bytes) -> Iterator[Found]:
+def _of_document(path: Path, text: bytes) -> Iterator[RecordedValue]:
     first_line = text[: len(text) - len(text.lstrip())].count(b"\n") + 1
     document = _found(f"{name(path)}, line {first_line}", text)
     if not isinstance(document.value, list):
         yield document
         return
     for number, value in enumerate(document.value, start=1):
-        yield Found(f"{name(path)}, case {number}", value, divergence.canonical(value))
+        yield RecordedValue(f"{name(path)}, case {number}", value, divergence.canonical(value))
 
 
-def _found(where: str, text: bytes) -> Found:
+def _found(where: str, text: bytes) -> RecordedValue:
     try:
         value = msgspec.json.decode(text)
         recorded = divergence.canonical(value)
@@ -91,7 +91,7 @@ def _found(where: str, text: bytes) -> Found:
     # The parser drops a repeated key, which may hide a wrong expectation.
     if text.count(b":") != recorded.count(b":"):
         json.loads(text, object_pairs_hook=lambda pairs: _single(pairs, where))
-    return Found(where, value, recorded)
+    return RecordedValue(where, value, recorded)
 
 
 def _why(problem: Exception) -> str:

@@ -22,7 +22,7 @@ def always(_: Any) -> bool:
     return True
 
 
-class Deliberate(Struct, frozen=True):
+class DeliberateDifference(Struct, frozen=True):
     """A difference on purpose: the inputs that it applies to, and what the recording shows then."""
 
     anchor: str
@@ -45,7 +45,7 @@ class Suite(Struct, frozen=True):
     name: str
     answer: Callable[[Case], object]
     compare: Compare = exactly
-    deliberate: tuple[Deliberate, ...] = ()
+    deliberate: tuple[DeliberateDifference, ...] = ()
 
 
 class Outcome(StrEnum):
@@ -83,7 +83,7 @@ def _differences(suite: Suite, case: Case) -> tuple[Difference, ...]:
         return (divergence.no_answer(problem),)
 
 
-def _is_intended(deliberate: Deliberate, case: Case) -> bool:
+def _is_intended(deliberate: DeliberateDifference, case: Case) -> bool:
     try:
         return deliberate.applies(case["input"]) and deliberate.shows(case)
     except Exception:

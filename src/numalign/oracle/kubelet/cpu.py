@@ -10,15 +10,15 @@ from collections.abc import Iterator
 
 from msgspec import UNSET, Struct, UnsetType, structs
 
-from numalign.api.attributes import cpuset
-from numalign.kubelet.cpu import start as starting
+from numalign.api.decode import cpuset
+from numalign.kubelet.cpu import static as starting
 from numalign.kubelet.cpu.state import CPUState
 from numalign.kubelet.cpu.static import StaticCPUs
 from numalign.kubelet.demand import PodDemand
 from numalign.kubelet.refusals import StartRefusal, Undecided
 from numalign.kubelet.settings import Settings, TopologyPolicy
 from numalign.oracle.kubelet import forms
-from numalign.oracle.kubelet.family import OPTION_GATES, Family, Origin
+from numalign.oracle.kubelet.family import OPTION_GATES, CaseOrigin, Family
 from numalign.oracle.kubelet.forms import Hint, RecordedHints, Topology
 
 
@@ -35,7 +35,7 @@ class CpuNode(Struct, frozen=True, kw_only=True):
     assignments: dict[str, dict[str, str]]
 
 
-class Chosen(Struct, frozen=True, kw_only=True):
+class ChosenAffinity(Struct, frozen=True, kw_only=True):
     affinity: Hint
 
 
@@ -45,12 +45,12 @@ class CpuRemoval(Struct, frozen=True, kw_only=True):
 
 class CpuCase(CpuNode, frozen=True, kw_only=True):
     pod: forms.Pod | UnsetType = UNSET
-    steps: tuple[Chosen, ...] | UnsetType = UNSET
+    steps: tuple[ChosenAffinity, ...] | UnsetType = UNSET
     removals: tuple[CpuRemoval, ...] | UnsetType = UNSET
     """In the order that the recorder chose."""
 
 
-class CpuStep(Chosen, frozen=True, kw_only=True):
+class CpuStep(ChosenAffinity, frozen=True, kw_only=True):
     container: str
     hints: RecordedHints | None
     cpus: str | None
@@ -72,7 +72,7 @@ class CpuAnswer(CpuCase, frozen=True, kw_only=True):
     pod_hints_after: RecordedHints | None
 
 
-def answer(case: CpuCase, origin: Origin) -> CpuAnswer:
+def answer(case: CpuCase, origin: CaseOrigin) -> CpuAnswer:
     try:
         policy = start(case, origin)
     except StartRefusal as refusal:
@@ -97,7 +97,7 @@ def _refused(case: CpuCase, error: str) -> CpuAnswer:
     return forms.completed(CpuAnswer, case, policy_error=error, **nothing)
 
 
-def start(case: CpuNode, origin: Origin) -> StaticCPUs:
+def start(case: CpuNode, origin: CaseOrigin) -> StaticCPUs:
     settings = Settings(
         topology_policy=case.tm_policy,
         cpu_policy="static",
@@ -129,7 +129,7 @@ class CpuReplay:
     def pod_hints(self) -> RecordedHints | None:
         return forms.hint_map(self.policy.pod_hints(self.state, self.pod))
 
-    def steps(self, chosen: tuple[Chosen, ...]) -> Iterator[CpuStep]:
+    def steps(self, chosen: tuple[ChosenAffinity, ...]) -> Iterator[CpuStep]:
         """One step per container, up to the first that is refused."""
         for place, container in enumerate(self.pod.containers):
             affinity = chosen[place].affinity if place < len(chosen) else forms.NO_HINT
@@ -164,7 +164,7 @@ class CpuReplay:
 STATIC = Family("cpu_static", CpuCase, answer, prefix="cpu-")
 
 
-def answer_distributed(case: CpuCase, origin: Origin) -> CpuAnswer:
+def answer_distributed(case: CpuCase, origin: CaseOrigin) -> CpuAnswer:
     full = answer(case, origin)
     steps = tuple(structs.replace(step, hints=None) for step in full.steps or ())
     return structs.replace(
@@ -193,7 +193,7 @@ class LivelockAnswer(LivelockCase, frozen=True, kw_only=True):
     expected: str
 
 
-def answer_livelock(case: LivelockCase, origin: Origin) -> LivelockAnswer:
+def answer_livelock(case: LivelockCase, origin: CaseOrigin) -> LivelockAnswer:
     policy = start(case, origin)
     return forms.completed(
         LivelockAnswer, case, allocatable=cpuset.text(policy.allocatable), expected=_outcome(policy, case)

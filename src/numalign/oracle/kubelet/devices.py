@@ -10,10 +10,10 @@ from msgspec import UNSET, Struct, UnsetType
 from numalign.kubelet import versions
 from numalign.kubelet.demand import PodDemand
 from numalign.kubelet.device import DeviceManager, Held, Ids, Preference, lowest_ids
-from numalign.kubelet.mask import Mask
+from numalign.kubelet.topologymanager.mask import Mask
 from numalign.kubelet.versions import Minor
 from numalign.oracle.kubelet import forms
-from numalign.oracle.kubelet.family import Family, Origin
+from numalign.oracle.kubelet.family import CaseOrigin, Family
 from numalign.oracle.kubelet.forms import Allocate, ContainerHints, ManagerOp, PodHints, RecordedHints, Zones
 
 
@@ -37,7 +37,7 @@ class ContainerDevicesHinted(ContainerHints, frozen=True, kw_only=True):
     hints: RecordedHints | UnsetType
 
 
-class Call(Struct, frozen=True, kw_only=True):
+class PreferredAllocationCall(Struct, frozen=True, kw_only=True):
     """One GetPreferredAllocation call; sets are in ascending order."""
 
     resource: str
@@ -47,7 +47,7 @@ class Call(Struct, frozen=True, kw_only=True):
     returned: Ids
 
 
-class Classes(Struct, frozen=True, kw_only=True):
+class DeviceClassCounts(Struct, frozen=True, kw_only=True):
     aligned: int | UnsetType = UNSET
     unaligned: int | UnsetType = UNSET
     no_topology: int | UnsetType = UNSET
@@ -58,15 +58,15 @@ class Classes(Struct, frozen=True, kw_only=True):
 class DevicesAllocated(Allocate, frozen=True, kw_only=True):
     error: str | UnsetType
     devices: Held | UnsetType
-    class_counts: dict[str, Classes] | UnsetType
-    preferred_calls: tuple[Call, ...] | UnsetType
+    class_counts: dict[str, DeviceClassCounts] | UnsetType
+    preferred_calls: tuple[PreferredAllocationCall, ...] | UnsetType
 
 
 class DeviceAnswer(DeviceCase, frozen=True, kw_only=True):
     ops: tuple[PodDevicesHinted | ContainerDevicesHinted | DevicesAllocated | RemovePod, ...]
 
 
-def answer(case: DeviceCase, origin: Origin) -> DeviceAnswer:
+def answer(case: DeviceCase, origin: CaseOrigin) -> DeviceAnswer:
     replay = DeviceReplay(case, origin.minor)
     pods = forms.by_uid(case.pods)
     return forms.completed(DeviceAnswer, case, ops=tuple(replay.op(op, pods[op.pod]) for op in case.ops))
@@ -80,7 +80,7 @@ class DeviceReplay:
         self.manager = DeviceManager(machine, versions.behaviour(minor), self._prefer)
         self.state = self.manager.initial()
         self.active: dict[str, tuple[str, ...]] = {}
-        self.calls: list[Call] = []
+        self.calls: list[PreferredAllocationCall] = []
 
     def op(
         self, op: PodHints | ContainerHints | Allocate | RemovePod, pod: PodDemand
@@ -120,16 +120,18 @@ class DeviceReplay:
     def _names(self, resource: str) -> bool:
         return self.manager.machine.devices[resource].preferred_allocation
 
-    def _classes(self, resource: str, ids: Ids, affinity: Mask | None) -> Classes:
+    def _classes(self, resource: str, ids: Ids, affinity: Mask | None) -> DeviceClassCounts:
         if affinity is None:
-            return Classes(total=len(ids))
+            return DeviceClassCounts(total=len(ids))
         split = self.manager.inventories[resource].split(ids, affinity)
-        return Classes(aligned=len(split.aligned), unaligned=len(split.unaligned), no_topology=len(split.without))
+        return DeviceClassCounts(
+            aligned=len(split.aligned), unaligned=len(split.unaligned), no_topology=len(split.without)
+        )
 
     def _prefer(self, asked: Preference) -> Ids:
         """The recorder's plugin: the required devices, completed with the lowest ids."""
         returned = lowest_ids(asked)
-        call = Call(
+        call = PreferredAllocationCall(
             resource=asked.resource,
             available=asked.available,
             must_include=asked.must_include,

@@ -21,7 +21,7 @@ OPTION_GATES = {"CPUManagerPolicyAlphaOptions": True, "CPUManagerPolicyBetaOptio
 """Feature gates that were on while CPU manager options were recorded."""
 
 
-class Origin(Struct, frozen=True):
+class CaseOrigin(Struct, frozen=True):
     """The kubelet version of a case, and the machines that it may name."""
 
     topologies: Topologies = {}
@@ -37,7 +37,7 @@ class Family(Struct, frozen=True, dict=True):
 
     name: str
     case: type[Struct]
-    answer: Callable[[Any, Origin], Struct]
+    answer: Callable[[Any, CaseOrigin], Struct]
     prefix: str = ""
     """The prefix of ids, where two families share a schema."""
 

@@ -13,18 +13,17 @@ from typing import Annotated, Any, TypeVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
-from numalign.api.attributes import cpuset
-from numalign.api.decode import quantity
+from numalign.api.decode import cpuset, quantity
 from numalign.api.objects import pod as pods
 from numalign.api.objects.meta import ObjectMeta
 from numalign.kubelet import demand as demands
-from numalign.kubelet import hints as topologyhints
-from numalign.kubelet import machine as machines
-from numalign.kubelet import mask as masks
 from numalign.kubelet.demand import PodDemand, Reading
+from numalign.kubelet.machine import machine as machines
 from numalign.kubelet.memory import state as memorystate
-from numalign.kubelet.merge import HintMap, Hints
 from numalign.kubelet.refusals import Undecided
+from numalign.kubelet.topologymanager import hints as topologyhints
+from numalign.kubelet.topologymanager import mask as masks
+from numalign.kubelet.topologymanager.merge import HintMap, Hints
 
 T = TypeVar("T")
 A = TypeVar("A", bound=Struct)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from msgspec import UNSET, Struct, UnsetType
 
 from numalign.kubelet.demand import PodDemand
-from numalign.kubelet.memory import start as starting
+from numalign.kubelet.memory import static as starting
 from numalign.kubelet.memory.state import MemoryState, Table
 from numalign.kubelet.memory.static import StaticMemory
 from numalign.kubelet.settings import MemoryReservation, Settings
 from numalign.kubelet.versions import Minor
 from numalign.oracle.kubelet import forms
-from numalign.oracle.kubelet.family import Family, Origin
+from numalign.oracle.kubelet.family import CaseOrigin, Family
 from numalign.oracle.kubelet.forms import Allocate, Block, ContainerHints, ManagerOp, PodHints, RecordedHints, ZoneState
 
 
@@ -48,7 +48,7 @@ class ContainerRemoved(RemoveContainer, frozen=True, kw_only=True):
     machine_state: dict[str, ZoneState]
 
 
-class Amounts(Struct, frozen=True, kw_only=True):
+class MemoryAmounts(Struct, frozen=True, kw_only=True):
     allocatable: int
     free: int
     reserved: int
@@ -57,7 +57,7 @@ class Amounts(Struct, frozen=True, kw_only=True):
 class InitialZone(Struct, frozen=True, kw_only=True):
     assignments: int
     cells: forms.Zones
-    memory: dict[str, Amounts]
+    memory: dict[str, MemoryAmounts]
 
 
 class MemoryAnswer(MemoryCase, frozen=True, kw_only=True):
@@ -65,7 +65,7 @@ class MemoryAnswer(MemoryCase, frozen=True, kw_only=True):
     ops: tuple[PodMemoryHinted | ContainerMemoryHinted | MemoryAllocated | ContainerRemoved, ...]
 
 
-def answer(case: MemoryCase, origin: Origin) -> MemoryAnswer:
+def answer(case: MemoryCase, origin: CaseOrigin) -> MemoryAnswer:
     policy = _started(case, origin.minor)
     replay = MemoryReplay(policy)
     pods = forms.by_uid(case.pods)
@@ -81,7 +81,7 @@ def _started(case: MemoryCase, minor: Minor) -> StaticMemory:
         reserved=forms.totals(case.reserved.values()),
         minor=minor,
     )
-    policy = starting.start(forms.memory_only(case.nodes), settings)
+    policy = starting.start_memory_manager(forms.memory_only(case.nodes), settings)
     assert policy is not None, "the static policy was asked for"
     return policy
 
@@ -90,8 +90,8 @@ def _initial(policy: StaticMemory, state: MemoryState, zone: int) -> InitialZone
     allocatable, tables = policy.allocatable[zone], state.zones[zone].tables
     seen = forms.zone_states(state)[str(zone)]
 
-    def amounts(kind: str, table: Table) -> Amounts:
-        return Amounts(allocatable=allocatable[kind], free=table.free, reserved=table.reserved)
+    def amounts(kind: str, table: Table) -> MemoryAmounts:
+        return MemoryAmounts(allocatable=allocatable[kind], free=table.free, reserved=table.reserved)
 
     return InitialZone(
         assignments=seen.assignments,

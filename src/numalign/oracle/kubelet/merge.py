@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from numalign.kubelet import policies
-from numalign.kubelet.hints import HintList
-from numalign.kubelet.merge import HintMap, Rules
 from numalign.kubelet.settings import TopologyPolicy
+from numalign.kubelet.topologymanager import policies
+from numalign.kubelet.topologymanager.hints import HintList
+from numalign.kubelet.topologymanager.merge import HintMap, Rules
 from numalign.oracle.kubelet import forms
-from numalign.oracle.kubelet.family import Family, Origin
+from numalign.oracle.kubelet.family import CaseOrigin, Family
 from numalign.oracle.kubelet.forms import Hint, RecordedHints, Zones
 
 
@@ -28,7 +28,7 @@ class MergeAnswer(MergeCase, frozen=True, kw_only=True):
     admit: bool
 
 
-def answer(case: MergeCase, _: Origin) -> MergeAnswer:
+def answer(case: MergeCase, _: CaseOrigin) -> MergeAnswer:
     closest = dict(enumerate(case.distances)) if case.prefer_closest and case.distances else None
     rules = Rules(case.policy, case.numa_nodes, closest)
     merged = policies.merge([_offered(provider) for provider in case.providers], rules)

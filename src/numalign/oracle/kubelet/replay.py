@@ -17,59 +17,59 @@ from msgspec import Struct
 from numalign.kubelet.refusals import Undecided
 from numalign.kubelet.versions import Minor
 from numalign.oracle.harness import ask, divergence
-from numalign.oracle.harness.ask import Judged, Pair, judged_without_answer
+from numalign.oracle.harness.ask import JudgedCase, ProgramPair, judged_without_answer
 from numalign.oracle.harness.divergence import Case, Difference
-from numalign.oracle.harness.files import Found
+from numalign.oracle.harness.files import RecordedValue
 from numalign.oracle.kubelet import cpu, vectors
-from numalign.oracle.kubelet.family import Family, Origin
+from numalign.oracle.kubelet.family import CaseOrigin, Family
 from numalign.oracle.kubelet.vectors import Vector
 
 
-class Verdict(Struct, frozen=True):
+class ReplayVerdict(Struct, frozen=True):
     """One case and the differences from its recording; none if the answer is right."""
 
     vector: Vector
     differences: tuple[Difference, ...]
 
 
-class Tally(Struct, frozen=True):
+class FamilyTally(Struct, frozen=True):
     cases: int = 0
     mismatches: int = 0
 
-    def plus(self, verdict: Verdict) -> Tally:
-        return Tally(self.cases + 1, self.mismatches + bool(verdict.differences))
+    def plus(self, verdict: ReplayVerdict) -> FamilyTally:
+        return FamilyTally(self.cases + 1, self.mismatches + bool(verdict.differences))
 
 
-class Report(Struct, frozen=True):
+class ReplayReport(Struct, frozen=True):
     """Cases and mismatches in total and by family, and every mismatch in file order."""
 
-    total: Tally
-    families: dict[str, Tally]
-    diverged: tuple[Verdict, ...]
+    total: FamilyTally
+    families: dict[str, FamilyTally]
+    diverged: tuple[ReplayVerdict, ...]
 
 
-def judge(vector: Vector) -> Verdict:
+def judge(vector: Vector) -> ReplayVerdict:
     """Compare the model's answer to one case with the recording."""
     try:
         answered = divergence.canonical(vector.family.answer(vector.case, vector.origin))
     except Exception as problem:
-        return Verdict(vector, (divergence.no_answer(problem),))
-    return Verdict(vector, divergence.between(vector.recorded, answered))
+        return ReplayVerdict(vector, (divergence.no_answer(problem),))
+    return ReplayVerdict(vector, divergence.between(vector.recorded, answered))
 
 
-def replay(vectors: Iterable[Vector]) -> Iterator[Verdict]:
+def replay(vectors: Iterable[Vector]) -> Iterator[ReplayVerdict]:
     return map(judge, vectors)
 
 
-def summed(verdicts: Iterable[Verdict]) -> Report:
-    total, families, diverged = Tally(), dict[str, Tally](), list[Verdict]()
+def summed(verdicts: Iterable[ReplayVerdict]) -> ReplayReport:
+    total, families, diverged = FamilyTally(), dict[str, FamilyTally](), list[ReplayVerdict]()
     for verdict in verdicts:
         name = verdict.vector.family.name
         total = total.plus(verdict)
-        families[name] = families.get(name, Tally()).plus(verdict)
+        families[name] = families.get(name, FamilyTally()).plus(verdict)
         if verdict.differences:
             diverged.append(verdict)
-    return Report(total, families, tuple(diverged))
+    return ReplayReport(total, families, tuple(diverged))
 
 
 class Substitute(Struct, frozen=True):
@@ -89,7 +89,7 @@ DELIBERATE: Final = (
 )
 
 
-def judge_case(case: Case, answer: Case, minor: Minor) -> Judged:
+def judge_case(case: Case, answer: Case, minor: Minor) -> JudgedCase:
     """Judge a case of the kubelet's families: the model of this minor against the real managers."""
     family = known(case)
     if (without := judged_without_answer(family.name, case, answer)) is not None:
@@ -97,11 +97,11 @@ def judge_case(case: Case, answer: Case, minor: Minor) -> Judged:
     for each in DELIBERATE:
         if each.answered in answer:
             return _instead(family, case, answer, minor, each)
-    found = Found(f"{family.name} {answer.get('id')}", answer, divergence.canonical(answer))
+    found = RecordedValue(f"{family.name} {answer.get('id')}", answer, divergence.canonical(answer))
     differences = judge(vectors.of(found, dict, minor)).differences
     if any(_is_beyond_budget(difference) for difference in differences):
-        return Judged(family.name, case, answer, "undecided", differences)
-    return Judged(family.name, case, answer, "differs" if differences else "agreed", differences)
+        return JudgedCase(family.name, case, answer, "undecided", differences)
+    return JudgedCase(family.name, case, answer, "differs" if differences else "agreed", differences)
 
 
 def known(case: Case) -> Family:
@@ -116,28 +116,28 @@ def _is_beyond_budget(difference: Difference) -> bool:
     return isinstance(said, str) and said.startswith("no answer: Undecided") and said.endswith(" steps)")
 
 
-def _instead(family: Family, case: Case, answer: Case, minor: Minor, expected: Substitute) -> Judged:
+def _instead(family: Family, case: Case, answer: Case, minor: Minor, expected: Substitute) -> JudgedCase:
     """The model must be undecided for the same reason."""
     said = "an answer"
     try:
-        family.answer(vectors.typed(family.case, case), Origin({}, minor))
+        family.answer(vectors.typed(family.case, case), CaseOrigin({}, minor))
     except Undecided as undecided:
         said = str(undecided)
     if expected.model_says in said:
-        return Judged(family.name, case, answer, "deliberate")
+        return JudgedCase(family.name, case, answer, "deliberate")
     wrong = Difference(path="", expected=expected.reason, answered=said)
-    return Judged(family.name, case, answer, "differs", (wrong,))
+    return JudgedCase(family.name, case, answer, "differs", (wrong,))
 
 
 CHUNK = 500
 LIVELOCK = cpu.LIVELOCK.name
 
 
-class Reasked(Struct, frozen=True):
+class ReaskedCase(Struct, frozen=True):
     """One recorded case: the differences of the new real answer, and the model's judgement of that answer."""
 
     vector: Vector
-    judged: Judged
+    judged: JudgedCase
     differences: tuple[Difference, ...]
 
     @property
@@ -149,19 +149,19 @@ class Reasked(Struct, frozen=True):
         return self.judged.finding in ("agreed", "deliberate")
 
 
-def reask(pair: Pair, vectors: Iterable[Vector]) -> Iterator[Reasked]:
+def reask(pair: ProgramPair, vectors: Iterable[Vector]) -> Iterator[ReaskedCase]:
     """Every case, in order."""
     left = iter(vectors)
     while chunk := list(islice(left, CHUNK)):
         yield from _asked(pair, chunk)
 
 
-def _asked(pair: Pair, vectors: Sequence[Vector]) -> Iterator[Reasked]:
+def _asked(pair: ProgramPair, vectors: Sequence[Vector]) -> Iterator[ReaskedCase]:
     judged = pair.ask([_question(vector) for vector in vectors])
     paired = list(zip(vectors, judged, strict=True))
     doubted = [ask.differs(each) or bool(_differences(vector, each)) for vector, each in paired]
     for vector, each in zip(vectors, pair.ask_again(judged, doubted), strict=True):
-        yield Reasked(vector, each, _differences(vector, each))
+        yield ReaskedCase(vector, each, _differences(vector, each))
 
 
 def _question(vector: Vector) -> tuple[str, Case]:
@@ -175,7 +175,7 @@ def _question(vector: Vector) -> tuple[str, Case]:
     return vector.family.name, case
 
 
-def _differences(vector: Vector, judged: Judged) -> tuple[Difference, ...]:
+def _differences(vector: Vector, judged: JudgedCase) -> tuple[Difference, ...]:
     if judged.finding == "unanswered":
         return ()
     recorded: Case = msgspec.json.decode(vector.recorded)

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.api.objects import qos
 from numalign.api.objects.pod import Pod
 from numalign.kubelet import admission
@@ -30,7 +30,7 @@ from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import ContainerPlacement, Isolation, KubeletState
 from numalign.kubelet.versions import Minor
 from numalign.oracle.kubelet import forms
-from numalign.oracle.kubelet.family import OPTION_GATES, Family, Origin
+from numalign.oracle.kubelet.family import OPTION_GATES, CaseOrigin, Family
 from numalign.oracle.kubelet.forms import Block, Hint, ZoneState
 
 POD_LEVEL_GATE = "PodLevelResourceManagers"
@@ -41,7 +41,7 @@ class ReservedMemory(Struct, frozen=True, kw_only=True):
     limits: dict[str, int]
 
 
-class Config(Struct, frozen=True, kw_only=True):
+class NodeConfig(Struct, frozen=True, kw_only=True):
     tm_policy: TopologyPolicy
     tm_scope: TopologyScope
     tm_options: dict[str, str]
@@ -94,7 +94,7 @@ class Restart(SequenceOp, frozen=True, kw_only=True, tag="restart"):
 class SequenceNode(Struct, frozen=True, kw_only=True):
     id: str
     topology: str | forms.Topology
-    config: Config
+    config: NodeConfig
     memory_nodes: tuple[forms.MemoryNode, ...]
     devices: forms.Plugins
 
@@ -103,7 +103,7 @@ class SequenceCase(SequenceNode, frozen=True, kw_only=True):
     ops: tuple[Admit | Remove | Start | Restart, ...] | UnsetType | None = UNSET
 
 
-class Snapshot(Struct, frozen=True, kw_only=True):
+class NodeSnapshot(Struct, frozen=True, kw_only=True):
     """The node after an op. Without the static CPU policy there is no shared CPU set."""
 
     default_cpus: str
@@ -111,7 +111,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     devices_in_use: Held | UnsetType
 
     @classmethod
-    def of(cls, state: KubeletState) -> Snapshot:
+    def of(cls, state: KubeletState) -> NodeSnapshot:
         in_use = {resource: state.devices.in_use(resource) for resource in state.devices.resources()}
         return cls(
             default_cpus=cpuset.text(state.cpu.default) if state.cpu else "",
@@ -120,7 +120,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
         )
 
 
-class Placed(Struct, frozen=True, kw_only=True):
+class PlacedContainer(Struct, frozen=True, kw_only=True):
     affinity: Hint
     exclusive_cpus: str | None
     memory: tuple[Block, ...] | None
@@ -129,7 +129,7 @@ class Placed(Struct, frozen=True, kw_only=True):
     memory_isolation: Isolation
 
     @classmethod
-    def of(cls, placed: ContainerPlacement) -> Placed:
+    def of(cls, placed: ContainerPlacement) -> PlacedContainer:
         return cls(
             affinity=forms.hint(placed.affinity),
             exclusive_cpus=forms.cpus(placed.cpus),
@@ -152,42 +152,42 @@ class Admitted(SequenceOp, frozen=True, kw_only=True, tag="admit"):
     admit: bool
     reason: str | UnsetType
     message: str | UnsetType
-    containers: dict[str, Placed] | UnsetType = UNSET
+    containers: dict[str, PlacedContainer] | UnsetType = UNSET
     pod_cpus: str | UnsetType = UNSET
     pod_memory: tuple[Block, ...] | UnsetType = UNSET
-    node: Snapshot
+    node: NodeSnapshot
 
 
 class Started(Start, frozen=True, kw_only=True):
-    node: Snapshot
+    node: NodeSnapshot
 
 
 class Restarted(Restart, frozen=True, kw_only=True):
     message: str | UnsetType = UNSET
-    node: Snapshot | UnsetType = UNSET
+    node: NodeSnapshot | UnsetType = UNSET
     readmit: tuple[Admitted, ...] | UnsetType = UNSET
 
 
 class SequenceAnswer(SequenceNode, frozen=True, kw_only=True):
     init_error: str | UnsetType = UNSET
-    initial_node: Snapshot | UnsetType = UNSET
+    initial_node: NodeSnapshot | UnsetType = UNSET
     ops: tuple[Admitted | Remove | Started | Restarted, ...] | UnsetType | None = UNSET
 
 
-def answer(case: SequenceCase, origin: Origin) -> SequenceAnswer:
+def answer(case: SequenceCase, origin: CaseOrigin) -> SequenceAnswer:
     machine = forms.machine(origin.topology(case.topology), case.memory_nodes, case.devices)
     try:
         kubelet = starting.start(machine, case.config.settings(origin.minor))
     except StartRefusal as refusal:
         # No op follows. Recordings write this as null or as no field.
         return forms.completed(SequenceAnswer, case, init_error=_text(refusal), ops=UNSET if case.ops else case.ops)
-    life = Life(kubelet)
+    life = SequenceReplay(kubelet)
     return forms.completed(
-        SequenceAnswer, case, initial_node=Snapshot.of(life.state), ops=tuple(life.ops(tuple(case.ops or ())))
+        SequenceAnswer, case, initial_node=NodeSnapshot.of(life.state), ops=tuple(life.ops(tuple(case.ops or ())))
     )
 
 
-class Life:
+class SequenceReplay:
     """One node; `state` is the state of its kubelet."""
 
     def __init__(self, kubelet: Kubelet) -> None:
@@ -216,7 +216,7 @@ class Life:
             case Start():
                 if op.uid in self.state.active:  # a refused or removed pod starts nothing
                     self.state = admission.started(self.kubelet, self.state, op.uid)
-                return Started(uid=op.uid, node=Snapshot.of(self.state))
+                return Started(uid=op.uid, node=NodeSnapshot.of(self.state))
             case Restart():
                 return self._restarted()
 
@@ -228,11 +228,11 @@ class Life:
             "admit": outcome.admitted,
             "reason": forms.unless_empty(outcome.reason),
             "message": forms.unless_empty(outcome.message),
-            "node": Snapshot.of(self.state),
+            "node": NodeSnapshot.of(self.state),
         }
         if not outcome.admitted:
             return said
-        placed = {name: Placed.of(placement) for name, placement in outcome.placement.items()}
+        placed = {name: PlacedContainer.of(placement) for name, placement in outcome.placement.items()}
         return {**said, "containers": placed, **self._held_as_a_whole(pod.metadata.uid)}
 
     def _held_as_a_whole(self, uid: str) -> dict[str, Any]:
@@ -250,7 +250,7 @@ class Life:
         except StartRefusal as refusal:
             return Restarted(message=_text(refusal))
         self.state = admission.collect(self.kubelet, self.state)
-        node = Snapshot.of(self.state)
+        node = NodeSnapshot.of(self.state)
         again = tuple(Admitted(uid=uid, **self._verdict(pod)) for uid, pod in tuple(self.state.active.items()))
         return Restarted(node=node, readmit=forms.unless_empty(again))
 

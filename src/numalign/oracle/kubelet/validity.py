@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from math import ceil
 
-from numalign.api.attributes import cpuset
-from numalign.kubelet.machine import HugePages
+from numalign.api.decode import cpuset
+from numalign.kubelet.machine.machine import HugePages
 from numalign.oracle.harness.divergence import Case
 
 

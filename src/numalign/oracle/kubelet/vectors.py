@@ -19,9 +19,9 @@ from numalign.api.decode import decode
 from numalign.api.errors import BadObject
 from numalign.kubelet.versions import Minor
 from numalign.oracle.harness import files
-from numalign.oracle.harness.files import Found
+from numalign.oracle.harness.files import RecordedValue
 from numalign.oracle.kubelet import cpu, devices, memory, merge, sequence
-from numalign.oracle.kubelet.family import RECORDED_FROM, Family, Origin
+from numalign.oracle.kubelet.family import RECORDED_FROM, CaseOrigin, Family
 from numalign.oracle.kubelet.forms import Topologies, Topology
 
 FAMILIES: tuple[Family, ...] = (
@@ -50,7 +50,7 @@ class Vector(Struct, frozen=True):
     id: str
     case: Struct
     recorded: bytes
-    origin: Origin
+    origin: CaseOrigin
 
 
 def load(paths: Iterable[Path]) -> list[Vector]:
@@ -61,7 +61,7 @@ def load(paths: Iterable[Path]) -> list[Vector]:
     return list(seen.values())
 
 
-def of(found: Found, table: Callable[[], Topologies], minor: Minor = RECORDED_FROM) -> Vector:
+def of(found: RecordedValue, table: Callable[[], Topologies], minor: Minor = RECORDED_FROM) -> Vector:
     """One case. `table` is read only if the case names a machine."""
     family = _family(found)
     case = typed(family.case, found.value, found.where)
@@ -69,7 +69,7 @@ def of(found: Found, table: Callable[[], Topologies], minor: Minor = RECORDED_FR
     topologies = table() if isinstance(named, str) else {}
     if isinstance(named, str) and named not in topologies:
         raise BadObject(files.KIND, found.where, "topology", f"{errors.echo(named)} is not a machine in {TABLE}")
-    return Vector(found.where, family, str(found.value["id"]), case, found.recorded, Origin(topologies, minor))
+    return Vector(found.where, family, str(found.value["id"]), case, found.recorded, CaseOrigin(topologies, minor))
 
 
 def _of_file(path: Path) -> list[Vector]:
@@ -80,7 +80,7 @@ def _of_file(path: Path) -> list[Vector]:
     return found
 
 
-def _family(found: Found) -> Family:
+def _family(found: RecordedValue) -> Family:
     if not isinstance(found.value, dict):
         raise BadObject(files.KIND, found.where, "", f"is {errors.echo(found.value)}; a case is a JSON object")
     if (family := recognised(found.value)) is None:

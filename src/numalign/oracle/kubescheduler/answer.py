@@ -26,22 +26,21 @@ from numalign.api.objects.volumes import (
     VolumeAttachment,
 )
 from numalign.api.objects.workloads import Namespace, ReplicaSet, ReplicationController, Service, StatefulSet
-from numalign.api.schedulerconfig.podruleargs import InterPodAffinityArgs, PodTopologySpreadArgs, VolumeBindingArgs
-from numalign.api.schedulerconfig.ruleargs import (
+from numalign.api.schedulerconfig.pluginargs import (
+    InterPodAffinityArgs,
     NodeAffinityArgs,
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
+    PodTopologySpreadArgs,
+    VolumeBindingArgs,
 )
-from numalign.placement.rules.clusterstate import World
-from numalign.placement.rules.nodes.declaredfeatures import NodeDeclaredFeatures
+from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.nodes.imagelocality import ImageLocality
 from numalign.placement.rules.nodes.nodeaffinity import NodeAffinity
-from numalign.placement.rules.nodes.nodename import NodeName
 from numalign.placement.rules.nodes.nodeports import NodePorts
-from numalign.placement.rules.nodes.nodeunschedulable import NodeUnschedulable
-from numalign.placement.rules.nodes.tainttoleration import TaintToleration
+from numalign.placement.rules.nodes.nodespec import NodeDeclaredFeatures, NodeName, NodeUnschedulable, TaintToleration
 from numalign.placement.rules.pods.interpodaffinity import InterPodAffinity
-from numalign.placement.rules.pods.namespaces import Namespaces
+from numalign.placement.rules.pods.matchers import Namespaces
 from numalign.placement.rules.pods.owners import Controller, Owners
 from numalign.placement.rules.pods.podcounts import PodCounts
 from numalign.placement.rules.pods.podterms import PodTerms
@@ -49,29 +48,27 @@ from numalign.placement.rules.pods.podtopologyspread import PodTopologySpread
 from numalign.placement.rules.resources.balanced import NodeResourcesBalancedAllocation
 from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit
 from numalign.placement.rules.rule import FITS, FilterRule, Refusal, ScoreRule
-from numalign.placement.rules.volumes.attachedvolumes import AttachedVolumes
-from numalign.placement.rules.volumes.nodevolumelimits import NodeVolumeLimits
+from numalign.placement.rules.volumes.nodevolumelimits import AttachedVolumes, NodeVolumeLimits
 from numalign.placement.rules.volumes.volumebinding import VolumeBinding
-from numalign.placement.rules.volumes.volumerestrictions import VolumeRestrictions
+from numalign.placement.rules.volumes.volumerestrictions import VolumeRestrictions, VolumeUsers
 from numalign.placement.rules.volumes.volumestock import VolumeStock
-from numalign.placement.rules.volumes.volumeusers import VolumeUsers
 from numalign.placement.rules.volumes.volumezone import VolumeZone
 
 Raw = Mapping[str, Any]
 T = TypeVar("T", bound=Wire)
 
 
-class Seen(Struct, frozen=True):
+class RuleInputs(Struct, frozen=True):
     """The state that the rules read."""
 
-    world: World
+    world: ClusterState
     stock: VolumeStock
     namespaces: Namespaces
     owners: Owners
 
 
-def read(snapshot: Raw) -> Seen:
-    seen = Seen(World(), VolumeStock(), Namespaces(), Owners())
+def read(snapshot: Raw) -> RuleInputs:
+    seen = RuleInputs(ClusterState(), VolumeStock(), Namespaces(), Owners())
     for namespace in _each(Namespace, snapshot, "namespaces"):
         seen.namespaces.put(namespace.metadata.name, namespace.metadata.labels)
     for service in _each(Service, snapshot, "services"):
@@ -106,7 +103,7 @@ def _stock(stock: VolumeStock, snapshot: Raw) -> None:
         stock.attachments.put(attachment)
 
 
-def _populate(world: World, snapshot: Raw) -> None:
+def _populate(world: ClusterState, snapshot: Raw) -> None:
     """Add nodes and their pods. Pods on missing nodes get rows without a node."""
     rows: dict[str, int] = {}
     for node in _each(Node, snapshot, "nodes"):
@@ -127,13 +124,13 @@ WEIGHTS: Final = {"TaintToleration": 3, "NodeAffinity": 2, "PodTopologySpread": 
 """Weights of scores in the default profile; all others count once."""
 
 
-class Stage(Struct, frozen=True):
-    world: World
+class RuleSet(Struct, frozen=True):
+    world: ClusterState
     filters: tuple[FilterRule[Any], ...]
     scores: tuple[ScoreRule[Any], ...]
 
 
-class Settings:
+class ProfileSettings:
     """A profile's plugin configuration."""
 
     def __init__(self, profile: Raw) -> None:
@@ -143,8 +140,8 @@ class Settings:
         return decode.decode(kind, self._args.get(plugin, {}))
 
 
-def build(case: Raw) -> Stage:
-    seen, settings = read(case["snapshot"]), Settings(case.get("profile") or {})
+def build(case: Raw) -> RuleSet:
+    seen, settings = read(case["snapshot"]), ProfileSettings(case.get("profile") or {})
     world, stock = seen.world, seen.stock
     counts = PodCounts(world)
     taints = TaintToleration()
@@ -163,7 +160,7 @@ def build(case: Raw) -> Stage:
         *(VolumeRestrictions(stock, VolumeUsers(world)), NodeVolumeLimits(stock, AttachedVolumes(world, stock))),
         *(binding, VolumeZone(stock), spread, affinity, NodeDeclaredFeatures()),
     )
-    return Stage(world, filters, (taints, nodes, fit, binding, spread, affinity, balanced, ImageLocality()))
+    return RuleSet(world, filters, (taints, nodes, fit, binding, spread, affinity, balanced, ImageLocality()))
 
 
 Answer = dict[str, Any]
@@ -177,7 +174,7 @@ UNRESOLVABLE: Final = "UnschedulableAndUnresolvable"
 class Cycle:
     """One pod in one scheduling cycle through all rules."""
 
-    def __init__(self, stage: Stage, pod: Pod) -> None:
+    def __init__(self, stage: RuleSet, pod: Pod) -> None:
         self.stage, self.pod, self.world = stage, pod, stage.world
         self.pre_filters: Answer = {}
         self.asked: list[tuple[FilterRule[Any], Any]] = []
@@ -227,7 +224,7 @@ class Cycle:
         return {"raw": raw, "normalized": normalized, "totals": {name: _total(normalized, name) for name in names}}
 
 
-def answer(stage: Stage, question: Raw) -> Answer:
+def answer(stage: RuleSet, question: Raw) -> Answer:
     cycle = Cycle(stage, decode.decode(Pod, question["pod"]))
     filters, merged = cycle.filters(), _merged(cycle.pre_filters)
     made: Answer = {"pre_filter": merged, "pre_filters": cycle.pre_filters, "filters": filters, "verdicts": {}}

@@ -16,12 +16,12 @@ from msgspec import Struct, structs
 from numalign.api.decode import decode
 from numalign.api.objects.pod import Pod
 from numalign.oracle.harness import ask, divergence
-from numalign.oracle.harness.ask import Judged, Opinion
+from numalign.oracle.harness.ask import JudgedCase, Opinion
 from numalign.oracle.harness.divergence import Case, Difference
 from numalign.oracle.kubescheduler import answer as answering
 from numalign.oracle.kubescheduler import answer as stages
 from numalign.oracle.kubescheduler.generate.cases import FAMILY
-from numalign.placement.rules.nodes import hostports
+from numalign.placement.rules import nodestate
 
 Raw = Mapping[str, Any]
 
@@ -29,7 +29,7 @@ WHAT_IF: Final = re.compile(r"what_if\[(\d+)\]\.(\w+)")
 NOT_OWNED: Final = re.compile(r"PVC \S+ was not created for pod \S+ \(pod is not owner\)")
 
 
-class Exceptional(Struct, frozen=True):
+class DeliberateEntry(Struct, frozen=True):
     """One entry: the places of an answer that it concerns, and the rule that decides whether it applies."""
 
     anchor: str
@@ -59,8 +59,8 @@ def _on(case: Raw, node: str) -> Iterator[Raw]:
     return (pod for pod in case["snapshot"].get("pods") or () if pod["spec"].get("nodeName") == node)
 
 
-def _ports(pod: Raw) -> frozenset[hostports.HostPort]:
-    return frozenset(hostports.wanted(decode.decode(Pod, pod)))
+def _ports(pod: Raw) -> frozenset[nodestate.HostPort]:
+    return frozenset(nodestate.wanted(decode.decode(Pod, pod)))
 
 
 def _cannot_count(case: Raw, question: Raw, difference: Difference) -> bool:
@@ -89,10 +89,10 @@ def _asks_for_devices(case: Raw, question: Raw, difference: Difference) -> bool:
 ANYWHERE: Final = re.compile("")
 
 ENTRIES: Final = (
-    Exceptional("resource-claims", ANYWHERE, _has_claims),
-    Exceptional("device-classes", ANYWHERE, _asks_for_devices),
-    Exceptional("ports-twice", re.compile(r"what_if\[\d+\]\.NodePorts"), _shares_a_port),
-    Exceptional(
+    DeliberateEntry("resource-claims", ANYWHERE, _has_claims),
+    DeliberateEntry("device-classes", ANYWHERE, _asks_for_devices),
+    DeliberateEntry("ports-twice", re.compile(r"what_if\[\d+\]\.NodePorts"), _shares_a_port),
+    DeliberateEntry(
         "claim-not-owned",
         re.compile(r"(filters\.\w+|what_if\[\d+\])\.NodeVolumeLimits|verdicts\.|scores"),
         _cannot_count,
@@ -104,7 +104,7 @@ NOBODY: Final[Raw] = {}
 """No plugin refuses a node."""
 
 
-def judge(case: Case, answer: Case) -> Judged:
+def judge(case: Case, answer: Case) -> JudgedCase:
     if (without := ask.without(FAMILY, case, answer)) is not None:
         return without
     found = ask.survived(opinion, answer)

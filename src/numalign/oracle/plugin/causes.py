@@ -17,19 +17,19 @@ from numalign.api.nrt.wire import NodeResourceTopology
 from numalign.api.objects import resourcenames
 from numalign.api.objects.pod import Pod
 from numalign.oracle.plugin import replay
-from numalign.oracle.plugin.replay import Dialect, Habit, Script
+from numalign.oracle.plugin.replay import Dialect, OldBehaviour, PreparedHistory
 from numalign.placement import referenceargs
 from numalign.placement.reference.caches import podgroups, selection
 from numalign.placement.reference.caches.overreserve import OverReserve
 from numalign.placement.reference.caches.repairs import Repair
 from numalign.placement.referenceargs import ForeignPodsDetect, ResyncMethod
 
-Change = Repair | Habit
-Occasion = Callable[[Script], bool]
+Change = Repair | OldBehaviour
+Occasion = Callable[[PreparedHistory], bool]
 
 
-def given(change: Change, old: Script, new: Script) -> bool:
-    if change is Habit.OLD_CLASSES:
+def given(change: Change, old: PreparedHistory, new: PreparedHistory) -> bool:
+    if change is OldBehaviour.OLD_CLASSES:
         return old is not new
     return isinstance(selection.build(new.settings, ()), OverReserve) and OF_CACHE[change](new)
 
@@ -38,30 +38,30 @@ def _has(op: str) -> Occasion:
     return lambda script: any(step.op == op for step in script.history.steps)
 
 
-def _pods(script: Script) -> Iterator[Pod]:
+def _pods(script: PreparedHistory) -> Iterator[Pod]:
     yield from script.history.pods
     yield from (step.pod for step in script.history.steps if step.op in ("pod_add", "pod_update"))
 
 
-def _reports(script: Script) -> Iterator[NodeResourceTopology]:
+def _reports(script: PreparedHistory) -> Iterator[NodeResourceTopology]:
     yield from script.history.nrts
     yield from (step.nrt for step in script.history.steps if step.op == "nrt_update")
 
 
-def _has_late_report(script: Script) -> bool:
+def _has_late_report(script: PreparedHistory) -> bool:
     known = {report.metadata.name for report in script.history.nrts}
     return any(report.metadata.name not in known for report in _reports(script))
 
 
-def _has_ended_pod(script: Script) -> bool:
+def _has_ended_pod(script: PreparedHistory) -> bool:
     return any(podgroups.has_ended(pod) for pod in _pods(script))
 
 
-def _has_starting_pod(script: Script) -> bool:
+def _has_starting_pod(script: PreparedHistory) -> bool:
     return any(pod.status.phase != podgroups.RUNNING and not podgroups.has_ended(pod) for pod in _pods(script))
 
 
-def _signs_exclusive(script: Script) -> bool:
+def _signs_exclusive(script: PreparedHistory) -> bool:
     """Whether a fingerprint may cover exclusive pods only."""
     method = referenceargs.resync_method(script.settings.cache)
     announced = (
@@ -72,22 +72,22 @@ def _signs_exclusive(script: Script) -> bool:
     return method is ResyncMethod.ONLY_EXCLUSIVE or (method is ResyncMethod.AUTODETECT and any(announced))
 
 
-def _looks_for_exclusive(script: Script) -> bool:
+def _looks_for_exclusive(script: PreparedHistory) -> bool:
     detect = referenceargs.foreign_pods_detect(script.settings.cache)
     return detect is ForeignPodsDetect.ONLY_EXCLUSIVE or _signs_exclusive(script)
 
 
-def _has_devices(script: Script) -> bool:
+def _has_devices(script: PreparedHistory) -> bool:
     wanted = (each.resources.requests for pod in _pods(script) for each in pod.in_admission_order())
     return _looks_for_exclusive(script) and not all(resourcenames.is_native(name) for each in wanted for name in each)
 
 
-def _has_init_containers(script: Script) -> bool:
+def _has_init_containers(script: PreparedHistory) -> bool:
     ordinary = (not each.is_sidecar for pod in _pods(script) for each in pod.spec.init_containers)
     return _looks_for_exclusive(script) and any(ordinary)
 
 
-def _never(_: Script) -> bool:
+def _never(_: PreparedHistory) -> bool:
     """A resync round is one step, so no event can occur during it."""
     return False
 
@@ -102,18 +102,18 @@ OF_CACHE: Final[Mapping[Change, Occasion]] = {
     Repair.PINNED_PODS: _signs_exclusive,
     Repair.UNREPORTED_POD: _has("reserve"),
     Repair.RESYNC_WINDOW: _never,
-    Habit.EVERY_DEVICE: _has_devices,
-    Habit.INIT_CONTAINERS: _has_init_containers,
-    Habit.RESERVE_UNMARKS: _has("reserve"),
+    OldBehaviour.EVERY_DEVICE: _has_devices,
+    OldBehaviour.INIT_CONTAINERS: _has_init_containers,
+    OldBehaviour.RESERVE_UNMARKS: _has("reserve"),
 }
 
 
 ENTRIES: Final[Mapping[Change, str]] = {
     **{repair: f"cache-{repair}" for repair in Repair},
-    Habit.EVERY_DEVICE: "difference 3",
-    Habit.INIT_CONTAINERS: "difference 4",
-    Habit.RESERVE_UNMARKS: "difference 5",
-    Habit.OLD_CLASSES: "difference 7",
+    OldBehaviour.EVERY_DEVICE: "difference 3",
+    OldBehaviour.INIT_CONTAINERS: "difference 4",
+    OldBehaviour.RESERVE_UNMARKS: "difference 5",
+    OldBehaviour.OLD_CLASSES: "difference 7",
 }
 """Entries of docs/compatibility/plugin-caches.md and docs/develop/oracle-reference.md. Defects of Filter and Score have
 their own rules."""
@@ -124,7 +124,7 @@ class Cause(Struct, frozen=True):
     possible: bool
 
 
-def of(old: Script, new: Script) -> Iterator[Cause]:
+def of(old: PreparedHistory, new: PreparedHistory) -> Iterator[Cause]:
     """The causes. `old` and `new` are the same history with QoS classes as v0.34.7 and as numalign computes them."""
     possible = {change: given(change, old, new) for change in ENTRIES}
     left_out = [change for change in possible if not possible[change]]
@@ -145,6 +145,6 @@ def without(manner: Dialect, changes: Collection[Change]) -> Dialect:
     return Dialect(manner.habits.difference(changes), manner.repairs.union(mended))
 
 
-def _said(old: Script, new: Script, manner: Dialect) -> list[Any]:
-    told = old if Habit.OLD_CLASSES in manner.habits else new
+def _said(old: PreparedHistory, new: PreparedHistory, manner: Dialect) -> list[Any]:
+    told = old if OldBehaviour.OLD_CLASSES in manner.habits else new
     return [answer.said for answer in replay.play(told, manner)]

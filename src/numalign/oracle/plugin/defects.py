@@ -27,7 +27,7 @@ NOT_A_NUMBER: Final = -(1 << 63)
 FARTHEST: Final = 255
 
 
-class Crashed(Exception):
+class PluginPanic(Exception):
     """The plugin panics here."""
 
 
@@ -65,7 +65,7 @@ def _read_zones(report: NodeResourceTopology) -> None:
     """zone-64: the plugin indexes a table of 64 entries."""
     zones = (zone for zone in report.zones or () if zone.type == wire.NUMA_ZONE)
     if any(numanodes.id_in(zone.name) == numanodes.MOST_IDS for zone in zones):
-        raise Crashed
+        raise PluginPanic
 
 
 def _is_inconsistent(pod: PodDemand, present: frozenset[str], numa_nodes: tuple[NumaNode, ...]) -> bool:
@@ -90,7 +90,7 @@ def _rated(demand: Demand, numa_nodes: Sequence[NumaNode], by: Scoring) -> int:
         if lowest == 0 or (rating != 0 and rating < lowest):
             lowest = rating
         if node.id >= len(numa_nodes):
-            raise Crashed
+            raise PluginPanic
     return lowest
 
 
@@ -98,7 +98,7 @@ def _rating(demand: Demand, node: NumaNode, by: Scoring) -> int:
     if by.strategy is Strategy.BALANCED_ALLOCATION:
         return _balanced(demand, node)
     if not demand.asked:
-        raise Crashed  # asks-nothing: division by the sum of no weights
+        raise PluginPanic  # asks-nothing: division by the sum of no weights
     total = weights = 0
     for name, wanted in demand.asked:
         weight, free = by.weights.get(name, 1), node.free.get(name, 0)
@@ -183,7 +183,7 @@ def _taken(demand: Demand, numa_nodes: tuple[NumaNode, ...], ids: Sequence[int])
             if not missing:
                 break
             if place >= len(left):
-                raise Crashed
+                raise PluginPanic
             free = left[place].free
             if name in free:
                 given = min(missing, free[name])

@@ -19,12 +19,12 @@ from numalign.api.decode.structs import encode
 from numalign.api.nrt.wire import NodeResourceTopology
 from numalign.api.objects.meta import ObjectMeta
 from numalign.oracle.harness import ask, divergence
-from numalign.oracle.harness.ask import Judged, Opinion
+from numalign.oracle.harness.ask import JudgedCase, Opinion
 from numalign.oracle.harness.divergence import Case, Difference
 from numalign.oracle.plugin import causes, defects, history, replay
 from numalign.oracle.plugin.generate.histories import FAMILY
 from numalign.oracle.plugin.history import History, HistoryStep
-from numalign.oracle.plugin.replay import PANIC, Script, StepAnswer
+from numalign.oracle.plugin.replay import PANIC, PreparedHistory, StepAnswer
 from numalign.oracle.plugin.suites import filters, objects, scores
 from numalign.oracle.plugin.suites import scores as reportedzones
 from numalign.placement import referenceargs
@@ -98,7 +98,7 @@ OLD_FIELDS: Final = frozenset(each.encode_name for each in structs.fields(NodeRe
 }
 
 
-def judge(case: Case, answer: Case) -> Judged:
+def judge(case: Case, answer: Case) -> JudgedCase:
     if (without := ask.without(FAMILY, case, answer)) is not None:
         return without
     return ask.judged(FAMILY, case, answer, ask.survived(opinion, answer))
@@ -140,7 +140,7 @@ def _of_refusal(refused: str | None, expected: str | None, settings: Mapping[str
     return Opinion(entries=frozenset({"difference 1" if "preemptionMode" in settings else "settings"}))
 
 
-def _of_plays(old: Script, new: Script, expected: Sequence[Any]) -> Opinion:
+def _of_plays(old: PreparedHistory, new: PreparedHistory, expected: Sequence[Any]) -> Opinion:
     played = replay.play(old, replay.V0_34_7)
     if wrong := differences(expected, played):
         return Opinion(wrong)

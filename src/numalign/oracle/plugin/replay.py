@@ -35,7 +35,7 @@ from numalign.placement.reference.status import Status
 from numalign.placement.referenceargs import InformerMode, NodeResourceTopologyMatchArgs
 
 
-class Habit(StrEnum):
+class OldBehaviour(StrEnum):
     """The listed behaviours of v0.34.7 that a history can show, and the defects of Filter and Score."""
 
     EVERY_DEVICE = "every-device"
@@ -51,11 +51,11 @@ class Habit(StrEnum):
 
 
 class Dialect(Struct, frozen=True):
-    habits: frozenset[Habit]
+    habits: frozenset[OldBehaviour]
     repairs: frozenset[Repair]
 
 
-V0_34_7: Final = Dialect(frozenset(Habit), repairs.NONE)
+V0_34_7: Final = Dialect(frozenset(OldBehaviour), repairs.NONE)
 OURS: Final = Dialect(frozenset(), repairs.ALL)
 
 
@@ -68,7 +68,7 @@ def cache_of(
     built = selection.build(settings, profiles, nrts)
     if dialect == OURS or not isinstance(built, OverReserve):
         return built
-    return Habitual(structs.replace(built.rules, repairs=dialect.repairs), nrts, dialect.habits)
+    return OldCache(structs.replace(built.rules, repairs=dialect.repairs), nrts, dialect.habits)
 
 
 class EveryName(frozenset[str]):
@@ -81,13 +81,13 @@ class EveryDeviceListed(Ledger):
         return EveryName()
 
 
-class Habitual(OverReserve):
+class OldCache(OverReserve):
     """The over-reserve cache with the behaviours of v0.34.7."""
 
-    def __init__(self, rules: Rules, nrts: Iterable[NodeResourceTopology], habits: frozenset[Habit]) -> None:
+    def __init__(self, rules: Rules, nrts: Iterable[NodeResourceTopology], habits: frozenset[OldBehaviour]) -> None:
         super().__init__(rules, nrts)
         self.habits = habits
-        if Habit.EVERY_DEVICE in habits:
+        if OldBehaviour.EVERY_DEVICE in habits:
             self.ledger = EveryDeviceListed(nrts)
 
     def pod_seen(self, pod: Pod) -> None:
@@ -95,7 +95,7 @@ class Habitual(OverReserve):
 
     def reserve(self, node: str, pod: Pod) -> None:
         super().reserve(node, pod)
-        if Habit.RESERVE_UNMARKS in self.habits:
+        if OldBehaviour.RESERVE_UNMARKS in self.habits:
             self.marks.rejected.pop(node, None)
 
     def resync(self, nrts: Reports, pods: Iterable[Pod], now: float) -> tuple[str, ...]:
@@ -103,7 +103,7 @@ class Habitual(OverReserve):
 
     def _as_counted(self, pod: Pod) -> Pod:
         """Sidecars count in either tree, so a pod whose init containers are all sidecars has all of them counted."""
-        if Habit.INIT_CONTAINERS not in self.habits or not pod.spec.init_containers:
+        if OldBehaviour.INIT_CONTAINERS not in self.habits or not pod.spec.init_containers:
             return pod
         counted = tuple(map(_as_sidecar, pod.spec.init_containers))
         return structs.replace(pod, spec=structs.replace(pod.spec, init_containers=counted))
@@ -129,7 +129,7 @@ class StepAnswer(Struct, frozen=True):
 NOTHING: Final = StepAnswer()
 
 
-class Script(Struct, frozen=True):
+class PreparedHistory(Struct, frozen=True):
     """A history with what every replay needs; `demands` has the pods of Filter and Score, by step."""
 
     history: History
@@ -138,9 +138,9 @@ class Script(Struct, frozen=True):
     demands: Mapping[int, PodDemand]
 
 
-def script(history: History) -> Script:
+def script(history: History) -> PreparedHistory:
     """For arguments that are valid."""
-    return Script(
+    return PreparedHistory(
         history=history,
         settings=referenceargs.complete(history.args),
         present={node.metadata.name: classes.present_on(node) for node in history.nodes},
@@ -150,17 +150,17 @@ def script(history: History) -> Script:
     )
 
 
-def play(script: Script, manner: Dialect) -> list[StepAnswer]:
+def play(script: PreparedHistory, manner: Dialect) -> list[StepAnswer]:
     session = _Session(script, manner)
     return [session.take(step, script.demands.get(place)) for place, step in enumerate(script.history.steps)]
 
 
 class _Session:
-    def __init__(self, script: Script, manner: Dialect) -> None:
+    def __init__(self, script: PreparedHistory, manner: Dialect) -> None:
         history, settings = script.history, script.settings
         self.cache = cache_of(settings, history.profile_names, history.nrts, manner)
         self.scoring = scoring.scoring(settings)
-        self.has_defects = Habit.DEFECTS in manner.habits
+        self.has_defects = OldBehaviour.DEFECTS in manner.habits
         self.present = script.present
         self.nrts = {nrt.metadata.name: nrt for nrt in history.nrts}
         self.pods = _Informer(referenceargs.informer_mode(settings.cache), history.pods)
@@ -192,7 +192,7 @@ class _Session:
         if self.has_defects:
             try:
                 verdict = defects.decide(pod, self.present.get(node), seen)
-            except defects.Crashed:
+            except defects.PluginPanic:
                 return PANIC, _status(ours.status)
         if verdict.rejects_node:
             self.cache.rejected(node)
@@ -204,7 +204,7 @@ class _Session:
             return ours, ours
         try:
             return {"score": defects.score(pod, seen, self.scoring)}, ours
-        except defects.Crashed:
+        except defects.PluginPanic:
             return PANIC, ours
 
     def _seen(self, node: str, known: Lookup) -> Seen:

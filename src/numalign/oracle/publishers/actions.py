@@ -15,14 +15,16 @@ from typing import Any, Final
 from numalign.agent.publish import gc
 from numalign.agent.publish.publish import Manner, Publisher
 from numalign.agent.sources import checkpoints, podresources
+from numalign.agent.sources.filewatch import Watch
 from numalign.agent.triggers import triggers
-from numalign.agent.triggers.filewatch import Watch
 from numalign.api import errors
 from numalign.api.objects.meta import ObjectMeta
 from numalign.kube.client import Client
-from numalign.kubelet import presets, report, start
+from numalign.kubelet import start
+from numalign.kubelet.machine import presets
+from numalign.kubelet.report import report
 from numalign.kubelet.settings import Settings
-from numalign.oracle.harness.suite import Deliberate, Suite
+from numalign.oracle.harness.suite import DeliberateDifference, Suite
 from numalign.oracle.publishers.reports import made
 from numalign.simulator import cluster, virtualtime
 
@@ -161,25 +163,25 @@ async def _played() -> list[list[str]]:
     return steps
 
 
-WATCHED_FOLDER = Deliberate(
+WATCHED_FOLDER = DeliberateDifference(
     "new-files-count",
     "the folder is watched, so that a file which was replaced or removed counts too (D-15)",
     lambda row: row["same_file"] and row["op"] in ("create", "remove", "rename"),
     lambda case: case["expect"] == {"triggers": False},
 )
-OWN_FILES = Deliberate(
+OWN_FILES = DeliberateDifference(
     "the-kubelets-own-files",
     "checkpoints count where kubelets write them, and so does the socket, which is new when a kubelet starts",
     lambda row: _is_elsewhere(Path(row["path"])) or Path(row["path"]) == KUBELET / podresources.SOCKET,
     lambda case: case["expect"] == {"triggers": _is_elsewhere(Path(case["input"]["path"]))},
 )
-ANY_CONTENT = Deliberate(
+ANY_CONTENT = DeliberateDifference(
     "any-notification-file",
     "what is in the file does not matter",
     lambda row: row.get("existing") in ("non-empty", "symlink"),
     lambda case: case["expect"] == {"ok": False},
 )
-APPLIED = Deliberate(
+APPLIED = DeliberateDifference(
     "server-side-apply",
     "one look at what is there and one apply, which makes or changes it, instead of creating, updating and patching",
     lambda row: row["mode"] in ("patch", "update"),

@@ -14,7 +14,7 @@ from typing import Any, Final
 from numalign.api.objects import resourcenames
 from numalign.oracle.harness import ask, divergence, shrink
 from numalign.oracle.harness import suite as suites
-from numalign.oracle.harness.ask import Finding, Judged
+from numalign.oracle.harness.ask import Finding, JudgedCase
 from numalign.oracle.harness.divergence import Case, Difference
 from numalign.oracle.harness.draws import chance, weighted
 from numalign.oracle.harness.suite import Outcome
@@ -61,15 +61,15 @@ SUITES = {suite.name: suite for module in MODULES for suite in module.SUITES}
 FINDINGS: dict[Outcome, Finding] = {Outcome.EQUAL: "agreed", Outcome.DELIBERATE: "deliberate"}
 
 
-def judge(case: Case, answer: Case) -> Judged:
+def judge(case: Case, answer: Case) -> JudgedCase:
     suite = case["suite"]
     if (without := ask.without(suite, case, answer)) is not None:
         return without
     if "panic" in answer:
         differences = _instead_of_a_crash(case, answer["panic"])
-        return Judged(suite, case, answer, "differs" if differences else "deliberate", differences)
+        return JudgedCase(suite, case, answer, "differs" if differences else "deliberate", differences)
     found = suites.judged(SUITES[suite], {**answer, "fixtures": {}})
-    return Judged(suite, case, answer, FINDINGS.get(found.outcome, "differs"), found.differences)
+    return JudgedCase(suite, case, answer, FINDINGS.get(found.outcome, "differs"), found.differences)
 
 
 def _instead_of_a_crash(case: Case, said: str) -> tuple[Difference, ...]:

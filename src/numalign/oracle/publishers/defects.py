@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from numalign.agent.publish import plainform
-from numalign.agent.publish.plainform import Form
+from numalign.agent.inventory import plainform
+from numalign.agent.inventory.plainform import Form
 from numalign.agent.sources.podresources import ContainerResources, DeviceEntry, MemoryEntry
-from numalign.api.nrt import zonename
+from numalign.api.attributes import grammar
 from numalign.api.objects import resourcenames
-from numalign.kubelet.plainreport import PER_ZONE_PAGES
+from numalign.kubelet.report.plainreport import PER_ZONE_PAGES
 from numalign.oracle.publishers import states
 
 Row = Mapping[str, Any]
@@ -25,7 +25,7 @@ CAPACITY, ALLOCATABLE, AVAILABLE = NUMBERS = ("capacity", "allocatable", "availa
 
 
 def _numbers(places: Iterable[tuple[int, str]], *numbers: str) -> frozenset[Number]:
-    return frozenset((zonename.name_of(zone), name, each) for zone, name in places if zone >= 0 for each in numbers)
+    return frozenset((grammar.zone_name(zone), name, each) for zone, name in places if zone >= 0 for each in numbers)
 
 
 def _containers(row: Row) -> Iterator[ContainerResources]:
@@ -169,14 +169,14 @@ def without_cpus(row: Row) -> frozenset[str]:
     """Zones with something allocatable and no CPU (D-37)."""
     zones = plainform.zones(states.machine(row), states.allocatable(row), (), "rte")
     bare = (zone for zone in zones if not zone.resources["cpu"].allocatable and len(zone.resources) > 1)
-    return frozenset(zonename.name_of(zone.id) for zone in bare)
+    return frozenset(grammar.zone_name(zone.id) for zone in bare)
 
 
 def cpus_left_out(row: Row) -> frozenset[str]:
     """Zones with nothing allocatable, where CPUs are excluded: NFD reports them."""
     zones = plainform.zones(states.machine(row), states.allocatable(row), (), "nfd")
     bare = (zone for zone in zones if zone.resources.keys() == {"cpu"} and not zone.resources["cpu"].allocatable)
-    return frozenset(map(zonename.name_of, (zone.id for zone in bare))) if "cpu" in states.excluded(row) else NONE
+    return frozenset(map(grammar.zone_name, (zone.id for zone in bare))) if "cpu" in states.excluded(row) else NONE
 
 
 NONE: Final = frozenset[str]()
@@ -202,7 +202,7 @@ def untouched(zones: list[Any], row: Row, form: Form) -> object:
         return kept
     # Where places are used as ids: zones that both sides have, without costs (D-02, D-03).
     ids = {zone.id for zone in states.machine(row).zones}
-    shared = {zonename.name_of(place) for place in ids & {*range(len(ids))}}
+    shared = {grammar.zone_name(place) for place in ids & {*range(len(ids))}}
     return [{**zone, "costs": None} for zone in kept if zone["name"] in shared]
 
 

@@ -9,17 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from numalign.agent.publish import plainform
-from numalign.agent.publish.plainform import Form
+from numalign.agent.inventory import plainform
+from numalign.agent.inventory.plainform import Form
 from numalign.agent.sources.podresources import ContainerResources, PodResources
+from numalign.api.attributes import grammar
 from numalign.api.decode import quantity
-from numalign.api.nrt import fingerprint, zonename
+from numalign.api.nrt import fingerprint
 from numalign.api.nrt.nodetopology import Zone
-from numalign.kubelet import report, start
+from numalign.kubelet import start
+from numalign.kubelet.report import report
 from numalign.kubelet.settings import Settings
 from numalign.kubelet.versions import Minor
 from numalign.oracle.harness.divergence import Case
-from numalign.oracle.harness.suite import Deliberate, Suite
+from numalign.oracle.harness.suite import DeliberateDifference, Suite
 from numalign.oracle.plugin.suites import formats
 from numalign.oracle.publishers import defects, states, texts
 
@@ -50,9 +52,9 @@ def _zone(zone: Zone, times: int) -> dict[str, Any]:
         unit = report.MILLI if name == "cpu" else times if name.startswith(("memory", "hugepages-")) else 1
         amounts = {"capacity": each.capacity, "allocatable": each.allocatable, "available": each.available}
         resources.append({"name": name, **{kind: amount // unit for kind, amount in amounts.items()}})
-    costs = [{"name": zonename.name_of(other), "value": cost} for other, cost in zone.costs.items()]
+    costs = [{"name": grammar.zone_name(other), "value": cost} for other, cost in zone.costs.items()]
     return {
-        "name": zonename.name_of(zone.id),
+        "name": grammar.zone_name(zone.id),
         "type": "Node",
         "costs": sorted(costs, key=_name),
         "resources": resources,
@@ -68,7 +70,7 @@ def _has_gaps(row: Row) -> bool:
     return not states.in_a_row(row)
 
 
-def _defect(anchor: str, reason: str, applies: Callable[[Row], object], form: Form) -> Deliberate:
+def _defect(anchor: str, reason: str, applies: Callable[[Row], object], form: Form) -> DeliberateDifference:
     def shows(case: Case) -> bool:
         row, expected = case["input"], case["expect"]
         ours: Any = _scanned(form)(row)
@@ -76,7 +78,7 @@ def _defect(anchor: str, reason: str, applies: Callable[[Row], object], form: Fo
         real, own = (defects.untouched(zones, row, form) for zones in (expected["zones"], ours["zones"]))
         return same_sign and real == own
 
-    return Deliberate(anchor, reason, lambda row: bool(applies(row)), shows)
+    return DeliberateDifference(anchor, reason, lambda row: bool(applies(row)), shows)
 
 
 RTE: Final = (
@@ -123,7 +125,7 @@ def _exclusive(row: Row) -> object:
     return {"allow": plainform.placement(pod).is_exclusive}
 
 
-def made(name: str, answer: Callable[[Row], object], *deliberate: Deliberate) -> Suite:
+def made(name: str, answer: Callable[[Row], object], *deliberate: DeliberateDifference) -> Suite:
     def answered(case: Case) -> object:
         return answer(case["input"])
 
@@ -233,13 +235,13 @@ def _judged(row: Row) -> object:
 
 NOT_KNOWN: Final = ("pods-nobody-knows", "a pod that the API server cannot tell of holds what it holds (D-19)")
 SCANNED: Final = (
-    Deliberate(
+    DeliberateDifference(
         "every-namespace", "what pods of other namespaces hold is held", lambda row: bool(_others(row)), _as_believed
     ),
-    Deliberate(*NOT_KNOWN, lambda row: bool(_unknown(row)), _as_believed),
-    Deliberate("shared-cpus", "what the kubelet lists for a pod is the pod's", _shares_cpus, _as_believed),
+    DeliberateDifference(*NOT_KNOWN, lambda row: bool(_unknown(row)), _as_believed),
+    DeliberateDifference("shared-cpus", "what the kubelet lists for a pod is the pod's", _shares_cpus, _as_believed),
 )
-UNKNOWN_PODS: Final = Deliberate(
+UNKNOWN_PODS: Final = DeliberateDifference(
     *NOT_KNOWN,
     lambda row: not row.get("live"),
     lambda case: case["expect"].get("error") in ("not-found", "lister"),

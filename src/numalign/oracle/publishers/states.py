@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from numalign.agent.publish import exclusions
+from numalign.agent.inventory import exclusions
 from numalign.agent.sources.podresources import Allocatable, ContainerResources, DeviceEntry, MemoryEntry, PodResources
 from numalign.api.decode import quantity
 from numalign.api.objects import resourcenames
-from numalign.kubelet.machine import Core, HugePages, Machine, Zone
+from numalign.kubelet.machine.machine import Core, HugePages, Machine, Zone
 
 Row = Mapping[str, Any]
 SCALES: Final = (1, 1 << 10, 1 << 20, 1 << 30, 1 << 40)

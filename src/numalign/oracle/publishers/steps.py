@@ -12,9 +12,8 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from numalign.agent.inventory import allocatable, listfixes
-from numalign.agent.publish import exclusions, plainform
-from numalign.agent.publish.exclusions import Exclusions, PodPattern
+from numalign.agent.inventory import exclusions, inventory, plainform, snapshot
+from numalign.agent.inventory.exclusions import Exclusions, PodPattern
 from numalign.agent.sources import podresources, sysfs
 from numalign.agent.sources.podresources import ContainerResources, DeviceEntry, PodResources
 from numalign.agent.sources.sysfs import Survey
@@ -22,12 +21,13 @@ from numalign.api import errors
 from numalign.api.decode import yamltext
 from numalign.api.nrt.placementcodec import ContainerRef
 from numalign.api.objects import resourcenames
-from numalign.kubelet import configuration, presets, start
-from numalign.kubelet.machine import Device, DevicePlugin
+from numalign.kubelet import configuration, start
+from numalign.kubelet.machine import presets
+from numalign.kubelet.machine.machine import Device, DevicePlugin
 from numalign.kubelet.settings import Settings
 from numalign.oracle.harness import suite
 from numalign.oracle.harness.divergence import Case, Difference
-from numalign.oracle.harness.suite import Deliberate, Suite
+from numalign.oracle.harness.suite import DeliberateDifference, Suite
 from numalign.oracle.publishers import defects, states
 from numalign.oracle.publishers.reports import made
 
@@ -120,7 +120,7 @@ def _left_out(row: Row) -> object:
 
 def _unfinished(row: Row) -> object:
     pods = [PodResources(*each) for each in row["listed"] or ()]
-    kept = listfixes.unfinished(pods, {(namespace, name) for namespace, name in row["terminal"] or ()})
+    kept = snapshot.unfinished(pods, {(namespace, name) for namespace, name in row["terminal"] or ()})
     return {"kept": [[pod.namespace, pod.name] for pod in kept]}
 
 
@@ -139,7 +139,7 @@ def _same_place(expected: Any, answered: Any) -> Sequence[Difference]:
 
 def _reference(row: Row) -> object:
     try:
-        found = listfixes.reference(row["text"])
+        found = snapshot.reference(row["text"])
     except errors.BadObject:
         return {"error": True}
     return {"result": None if found is None else list(found)}
@@ -153,7 +153,7 @@ def _own_cpus(row: Row) -> object:
         for ref, each in zip(named, containers, strict=True)
     ]
     reference = ContainerRef(*row["reference"]) if row.get("reference") else None
-    found = listfixes.without_pool(pods, listfixes.pool_of(pods, reference))
+    found = snapshot.without_pool(pods, snapshot.pool_of(pods, reference))
     return {"expected": {"/".join(ref): list(pod.containers[0].cpus) for ref, pod in zip(named, found, strict=True)}}
 
 
@@ -163,7 +163,7 @@ def _entries(row: Row) -> object:
         for resource, ids in row["instances"].items()
     }
     kubelet = start.start(structs.replace(presets.machine("2x16"), devices=plugins), Settings())
-    entries = allocatable.of(kubelet).devices
+    entries = inventory.modelled_allocatable(kubelet).devices
     return {"entries": [{"resource": e.resource, "ids": list(e.ids), "numa": _listed(e.zones)} for e in entries]}
 
 
@@ -220,30 +220,30 @@ def _once(entries: Iterable[Row]) -> list[Row]:
     return _sorted({**each, "ids": dict.fromkeys(each["ids"])} for each in entries)
 
 
-NOT_TOLD = Deliberate(
+NOT_TOLD = DeliberateDifference(
     "memory-not-told",
     "a file that tells no memory costs its zone the memory, and is named; it stops nothing",
     lambda row: not _is_told(row["text"]),
 )
-DAMAGED = Deliberate(
+DAMAGED = DeliberateDifference(
     "memory-not-told",
     "a file that is missing or damaged costs one value, and is named; it stops nothing",
     lambda row: not row["files"] or bool(_damaged(row)),
     _where_whole,
 )
-OWN_DEFAULTS = Deliberate(
+OWN_DEFAULTS = DeliberateDifference(
     "the-kubelets-defaults",
     "a setting that the kubelet's file leaves out is the kubelet's default, and not empty (D-08)",
     lambda row: "" in _written(row),
     lambda case: {**_configured(case["input"]), "exporter": _written(case["input"])} == case["expect"],
 )
-COUNTED_ONCE = Deliberate(
+COUNTED_ONCE = DeliberateDifference(
     "counted-once",
     "a CPU that is listed twice is one",
     lambda row: any(name == resourcenames.CPU for _, name, _ in defects.told_twice(row)),
     lambda case: _once(case["expect"]["expected"]) == _once(_normalised(case["input"])["expected"]),
 )
-NO_FAKES = Deliberate(
+NO_FAKES = DeliberateDifference(
     "sockets-alone",
     "a folder with recorded answers is no endpoint of ours",
     lambda row: row["endpoint"].startswith("fake:"),

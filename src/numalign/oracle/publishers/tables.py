@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from numalign.api import errors
 from numalign.api.errors import BadObject
-from numalign.oracle.harness.files import KIND, Found
+from numalign.oracle.harness.files import KIND, RecordedValue
 
 SECTIONS: Final = frozenset(
     {"fingerprint", "nrt", "leb89", "numaplacement", "sysinfo", "exporter", "updater", "kubelet"}
@@ -60,7 +60,7 @@ def recognised(value: Any) -> bool:
     return isinstance(value, Mapping) and any(isinstance(value.get(each), Mapping) for each in SECTIONS)
 
 
-def rows(found: Found) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def rows(found: RecordedValue) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Suite, id and case of every row."""
     whole = found.value
     for section, tables in whole.items():

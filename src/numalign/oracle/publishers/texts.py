@@ -10,15 +10,15 @@ from typing import Any
 import msgspec
 import xxhash
 
-from numalign.api.attributes import attributelist
+from numalign.api.attributes import grammar
 from numalign.api.decode import quantity
-from numalign.api.nrt import fingerprint, leb89, placementcodec, topologymanager, zonename
+from numalign.api.nrt import attributelist, fingerprint, leb89, placementcodec, topologymanager
 from numalign.api.nrt.placementcodec import ContainerRef, PlacementError, Reason
 from numalign.api.nrt.wire import Attribute
-from numalign.kubelet.machine import HugePages
+from numalign.kubelet.machine.machine import HugePages
 from numalign.oracle.harness import suite
 from numalign.oracle.harness.divergence import Case, Difference
-from numalign.oracle.harness.suite import Deliberate, Suite
+from numalign.oracle.harness.suite import DeliberateDifference, Suite
 from numalign.oracle.plugin.suites import formats
 from numalign.placement.reference import tracing
 from numalign.placement.reference.tracing import Trace
@@ -79,15 +79,15 @@ def _inserted(row: Row) -> object:
 
 def _zone_name(row: Row) -> object:
     try:
-        return {"name": zonename.name_of(row["id"]), "error": False}
-    except zonename.ZoneNameError:
+        return {"name": grammar.zone_name(row["id"]), "error": False}
+    except grammar.ZoneNameError:
         return {"name": None, "error": True}
 
 
 def _zone_id(row: Row) -> object:
     try:
-        return {"id": zonename.id_of(row["name"]), "error": False}
-    except zonename.ZoneNameError:
+        return {"id": grammar.zone_id(row["name"]), "error": False}
+    except grammar.ZoneNameError:
         return {"id": None, "error": True}
 
 
@@ -207,21 +207,21 @@ def _token(row: Row) -> object:
     return {"name": "None" if guesses else topologymanager.legacy_token(manager)}
 
 
-def _made(name: str, answer: Any, compare: Any = as_far_as_recorded, *deliberate: Deliberate) -> Suite:
+def _made(name: str, answer: Any, compare: Any = as_far_as_recorded, *deliberate: DeliberateDifference) -> Suite:
     def answered(case: Case) -> object:
         return answer(case["input"])
 
     return Suite(name, answered, compare, deliberate)
 
 
-def _released_order(check: Callable[[Row], dict[str, Any]]) -> Deliberate:
+def _released_order(check: Callable[[Row], dict[str, Any]]) -> DeliberateDifference:
     def shows(case: Case) -> bool:
         row, ours = case["input"], check(case["input"])["error"]
         # A separate column has the release's answer, where the table has one.
         as_released = row.get("error_v0_1_0", ours) == ours
         return ours is not None and case["expect"]["error"] in set(Reason) and as_released
 
-    return Deliberate(
+    return DeliberateDifference(
         "placement-checks",
         "checks of a broken payload come in the order of the released codec; both refuse",
         lambda row: not 0 <= row["payload"]["busiestNode"] < row["payload"]["numaNodes"],
@@ -231,14 +231,14 @@ def _released_order(check: Callable[[Row], dict[str, Any]]) -> Deliberate:
 
 def _zone_of(row: Row) -> int:
     """The given id, or the number at the end of the name; -1 without one."""
-    named = zonename.NAME.fullmatch(row.get("name", ""))
+    named = grammar.ZONE_NAME.fullmatch(row.get("name", ""))
     return int(named["digits"]) if named else row.get("id", -1)
 
 
-TOO_HIGH = Deliberate(
+TOO_HIGH = DeliberateDifference(
     "no-zone-above-65535",
     "an id that no kernel gives is none",
-    lambda row: _zone_of(row) > zonename.MAX_ZONE,
+    lambda row: _zone_of(row) > grammar.MAX_ZONE,
     lambda case: _zone_of(case["expect"]) == _zone_of(case["input"]) and not case["expect"]["error"],
 )
 

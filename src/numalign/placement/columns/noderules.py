@@ -1,8 +1,8 @@
 """How a node's kubelet decides: everything about it that is not an amount.
 
-`ingest` makes these from a report and the Node, rows that have equal rules are evaluated together, and kernels read
-nothing else about a node but its numbers. Zones are known by their *position* among the node's zone ids, ascending:
-bit p of every mask in this room stands for the p-th zone, and `zones` turns positions into real ids at the edge."""
+`reports.read` makes these from a report and the Node. Rows that have equal rules are evaluated together, and kernels
+read nothing else about a node but its numbers. Zones are known by their *position* among the node's zone ids,
+ascending: bit p of every mask in this room stands for the p-th zone, and `zones` turns positions into real ids."""
 
 from __future__ import annotations
 

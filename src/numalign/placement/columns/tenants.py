@@ -5,7 +5,7 @@ tracked here. Which pods a node has is only kept for nodes that have no row, unt
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from numalign.placement.columns.columns import Columns
 
@@ -45,12 +45,8 @@ class Tenants:
         if not self._charge(node, requests, 1):
             self._waiting.setdefault(node, {})[uid] = None
 
-    def note(self, uids: Sequence[str], nodes: Sequence[str], requests: Pairs) -> None:
-        """The same for pods that are new and in the columns' totals already."""
-        self._node_of.update(zip(uids, nodes))  # noqa: B905
-        self._requests.update(dict.fromkeys(uids, requests))
-
-    def note_one(self, uid: str, node: str, requests: Pairs) -> None:
+    def note(self, uid: str, node: str, requests: Pairs) -> None:
+        """The same for a pod that is new and in the columns' totals already."""
         self._node_of[uid], self._requests[uid] = node, requests
 
     def drop(self, uid: str) -> None:

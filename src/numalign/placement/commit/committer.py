@@ -33,7 +33,7 @@ from numalign.placement.commit.restorekubelet import RestoredKubelet
 from numalign.placement.ledger import rows, unobserved
 from numalign.placement.ledger.charges import Cover, PodLife
 from numalign.placement.ledger.nodeledger import NodeLedger, Row
-from numalign.placement.ledger.sync import Mirror
+from numalign.placement.ledger.sync import LedgerSync
 from numalign.placement.rowmodel.evaluate import RowVerdict, Verdict
 
 NOT_DECIDED = RowVerdict(code=Verdict.NOT_DECIDED)
@@ -53,7 +53,7 @@ class CommittedPod(Struct, frozen=True):
 class Committer:
     """`paths` counts how placements were found."""
 
-    def __init__(self, mirror: Mirror, shapes: Shapes, *, trust_bind_order: bool) -> None:
+    def __init__(self, mirror: LedgerSync, shapes: Shapes, *, trust_bind_order: bool) -> None:
         self.paths: Counter[str] = Counter()
         self._mirror = mirror
         self._shapes = shapes

@@ -19,7 +19,7 @@ from msgspec import Struct, structs
 
 from numalign.api.attributes.attributes import NodeFacts
 from numalign.api.attributes.deviceclasses import DeviceClass
-from numalign.api.attributes.memorystate import MemoryZone
+from numalign.api.attributes.managers import MemoryZone
 from numalign.api.attributes.podplacements import HeldDevices, Holding, MemoryBlock, PodPlacement
 from numalign.api.decode import quantity
 from numalign.api.nrt.nodetopology import NodeTopology
@@ -28,17 +28,17 @@ from numalign.api.objects import resourcenames
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.pod import Container, Pod, PodSpec
 from numalign.kubelet import demand as demands
-from numalign.kubelet import mask as masks
 from numalign.kubelet import start
 from numalign.kubelet.cpu.state import CPUState
 from numalign.kubelet.device import DeviceState, Ids
 from numalign.kubelet.holdings import WHOLE_POD
-from numalign.kubelet.machine import Device, DevicePlugin, HugePages, Machine, Zone
+from numalign.kubelet.machine.machine import Device, DevicePlugin, HugePages, Machine, Zone
 from numalign.kubelet.memory.state import Block, MemoryState, Table, ZoneMemory
 from numalign.kubelet.refusals import StartRefusal, Undecided
 from numalign.kubelet.settings import MemoryReservation, Settings
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
+from numalign.kubelet.topologymanager import mask as masks
 from numalign.placement.columns.nodefacts import Assumption
 from numalign.placement.reports import cores as hardware
 from numalign.placement.reports import nodesettings

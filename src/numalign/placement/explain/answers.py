@@ -15,11 +15,11 @@ from msgspec import Struct, structs
 
 from numalign.api.attributes.intent import Intent
 from numalign.api.objects.pod import Pod
-from numalign.kubelet import report, zonetable
 from numalign.kubelet.demand import Role
+from numalign.kubelet.report import report, zonetable
+from numalign.kubelet.report.zonetable import Total
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
-from numalign.kubelet.zonetable import Total
 from numalign.placement.columns import fit, requests
 from numalign.placement.columns.columns import UNREPORTED, Columns
 from numalign.placement.columns.fit import Totals

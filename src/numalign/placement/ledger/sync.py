@@ -48,7 +48,7 @@ Reviser = Callable[[Row], Sequence[Holding]]
 """Pending pods that may be in other places than was predicted, now that the row has more room."""
 
 
-class Mirror:
+class LedgerSync:
     """Ledger and columns, kept in step."""
 
     def __init__(self, columns: Columns, shapes: Shapes, placer: Placer, reviser: Reviser) -> None:
@@ -260,12 +260,8 @@ class Mirror:
         """A decision by the row model: the row is to be read again."""
         self._note(self.ledger.predict(self.columns.names[number], pod, holding, revised))
 
-    def enter(self, decisions: Sequence[Decision], rows: Sequence[int], tenures: Sequence[int]) -> None:
-        """Decisions by templates, which have been charged to the columns; `tenures`: those of the rows before."""
-        for decision, number, tenure in zip(decisions, rows, tenures, strict=True):
-            self._enter(decision, number, tenure)
-
-    def _enter(self, decision: Decision, number: int, tenure: int) -> None:
+    def enter(self, decision: Decision, number: int, tenure: int) -> None:
+        """A decision by a template, which has been charged to the columns; `tenure`: that of the row before."""
         template, node, pod = decision.holder, decision.node, decision.pod
         if template is NOTHING:
             return  # a node without a report: the pod is entered when it is seen there

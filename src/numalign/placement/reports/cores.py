@@ -13,10 +13,10 @@ from msgspec import Struct
 
 from numalign.api.attributes.coremap import Core as PublishedCore
 from numalign.api.caches import BoundedCache
-from numalign.kubelet import mask as masks
 from numalign.kubelet.cpu import topology as cputopology
 from numalign.kubelet.cpu.topology import CPUTopology
-from numalign.kubelet.machine import Core, Machine, Zone
+from numalign.kubelet.machine.machine import Core, Machine, Zone
+from numalign.kubelet.topologymanager import mask as masks
 
 MAKES = 1024
 """Different machines that are remembered."""

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from numalign.api.attributes.managers import ManagerPolicies
+from numalign.api.attributes.repairs import GuessCode
 from numalign.api.decode.quantity import Quantity
 from numalign.api.nrt.nodetopology import NodeTopology
-from numalign.api.nrt.repairs import GuessCode
 from numalign.api.objects import resourcenames
 from numalign.api.objects.node import Node, NodeInfo, NodeStatus
-from numalign.kubelet import options, versions
+from numalign.kubelet import settings, versions
 from numalign.kubelet.refusals import StartRefusal
 from numalign.kubelet.settings import Settings
 from numalign.placement.columns.nodefacts import Assumption
@@ -97,6 +97,6 @@ def _is_allocatable(topology: NodeTopology, resource: str) -> bool:
 
 def _is_on(name: str, text: str) -> bool:
     try:
-        return options.boolean(name, text, options.CPU)
+        return settings.boolean_option(name, text, settings.CPU_OPTIONS)
     except StartRefusal:
         return False

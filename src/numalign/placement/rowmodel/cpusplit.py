@@ -12,8 +12,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 from numalign.kubelet import versions
-from numalign.kubelet.cpu.options import CPUOptions
-from numalign.kubelet.cpu.static import StaticCPUs
+from numalign.kubelet.cpu.static import CPUOptions, StaticCPUs
 from numalign.kubelet.cpu.topology import CPUTopology
 from numalign.kubelet.refusals import Refusal, Undecided
 from numalign.placement.columns.noderules import ACROSS_CORES, ACROSS_ZONES, BY_L3, BY_SOCKET, FULL_CORES, NodeRules

@@ -13,10 +13,10 @@ from typing import NoReturn
 
 from msgspec import Struct
 
-from numalign.kubelet import mask as masks
-from numalign.kubelet.hints import HintList
-from numalign.kubelet.merge import Rules
-from numalign.kubelet.policies import merge
+from numalign.kubelet.topologymanager import mask as masks
+from numalign.kubelet.topologymanager.hints import HintList
+from numalign.kubelet.topologymanager.merge import Rules
+from numalign.kubelet.topologymanager.policies import merge
 from numalign.placement.columns.noderules import MOST_ZONES, NodeRules
 from numalign.placement.rowmodel.causes import Cause, Refuses, Unsure, Want
 

@@ -13,8 +13,8 @@ from functools import lru_cache
 from msgspec import Struct, field, structs
 
 from numalign.api.objects import resourcenames
-from numalign.kubelet import mask as masks
-from numalign.kubelet.hints import Room, Supply
+from numalign.kubelet.topologymanager import mask as masks
+from numalign.kubelet.topologymanager.hints import Room, Supply
 from numalign.placement.columns.holdings import Entry
 from numalign.placement.columns.nodefacts import Groups, RowFacts
 from numalign.placement.columns.noderules import NodeRules

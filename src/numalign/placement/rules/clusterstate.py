@@ -17,12 +17,10 @@ from numpy.typing import NDArray
 from numalign.api.caches import StampedCache
 from numalign.api.objects.node import Node, Taint
 from numalign.api.objects.pod import Pod
-from numalign.placement.rules.labels import NO_LABELS, Labels
-from numalign.placement.rules.nodes import hostports
-from numalign.placement.rules.nodes.hostports import HostPort, PortsInUse
-from numalign.placement.rules.nodes.images import Images
-from numalign.placement.rules.resources.totals import Charge, Totals
-from numalign.placement.rules.rowclasses import Facet, grown
+from numalign.placement.rules import nodestate
+from numalign.placement.rules.nodestate import HostPort, Images, PortsInUse
+from numalign.placement.rules.rowclasses import NO_LABELS, NodeLabels, RowClasses, grown
+from numalign.placement.rules.totals import Charge, Totals
 
 FIRST_ROWS: Final = 64
 MOST_MASKS: Final = 1024
@@ -32,7 +30,7 @@ TaintKey = tuple[str, str, str]
 """Key, value and effect; when a taint was added does not matter."""
 
 
-class Assigned(Struct, frozen=True, kw_only=True, gc=False):
+class AssignedPod(Struct, frozen=True, kw_only=True, gc=False):
     """A pod on a row, bound or about to be, with what the rules need of it.
 
     Nothing in it refers back, so that the garbage collector need not walk through those of all pods; the same goes for
@@ -45,18 +43,18 @@ class Assigned(Struct, frozen=True, kw_only=True, gc=False):
     ports: tuple[HostPort, ...]
 
 
-class Follower(Protocol):
+class StateFollower(Protocol):
     """Keeps something of its own in step with the world; told after each change."""
 
     def node_changed(self, row: int) -> None:
         """The node was put, replaced or dropped."""
 
-    def pod_added(self, assigned: Assigned) -> None: ...
+    def pod_added(self, assigned: AssignedPod) -> None: ...
 
-    def pod_removed(self, assigned: Assigned) -> None: ...
+    def pod_removed(self, assigned: AssignedPod) -> None: ...
 
 
-class World:
+class ClusterState:
     def __init__(self) -> None:
         self.capacity = FIRST_ROWS
         """Length of all arrays over rows."""
@@ -67,16 +65,16 @@ class World:
         self.names: list[str] = [""] * FIRST_ROWS
         self.rows: dict[str, int] = {}
         """Of nodes that are there, by name."""
-        self.labels = Labels(FIRST_ROWS)
-        self.taints: Facet[tuple[TaintKey, ...]] = Facet(FIRST_ROWS)
-        self.features: Facet[frozenset[str]] = Facet(FIRST_ROWS)
+        self.labels = NodeLabels(FIRST_ROWS)
+        self.taints: RowClasses[tuple[TaintKey, ...]] = RowClasses(FIRST_ROWS)
+        self.features: RowClasses[frozenset[str]] = RowClasses(FIRST_ROWS)
         self.totals = Totals(FIRST_ROWS)
         self.ports = PortsInUse()
         self.images = Images()
-        self.pods: dict[str, Assigned] = {}
+        self.pods: dict[str, AssignedPod] = {}
         """By uid."""
-        self.on_row: list[dict[str, Assigned]] = [{} for _ in range(FIRST_ROWS)]
-        self._followers: list[Follower] = []
+        self.on_row: list[dict[str, AssignedPod]] = [{} for _ in range(FIRST_ROWS)]
+        self._followers: list[StateFollower] = []
         self._renamed = 0
         self._cordoned = 0
         self._masks: StampedCache[Hashable, Flags] = StampedCache(MOST_MASKS)
@@ -96,8 +94,8 @@ class World:
         self._make_room(row)
         if uid in self.pods:
             self.drop_pod(uid)
-        charge, ports = self.totals.charge_of(pod), hostports.wanted(pod)
-        assigned = Assigned(uid=uid, row=row, pod=pod, charge=charge, ports=ports)
+        charge, ports = self.totals.charge_of(pod), nodestate.wanted(pod)
+        assigned = AssignedPod(uid=uid, row=row, pod=pod, charge=charge, ports=ports)
         self.pods[uid] = self.on_row[row][uid] = assigned
         self.totals.add(row, charge)
         if ports:
@@ -115,7 +113,7 @@ class World:
         for follower in self._followers:
             follower.pod_removed(assigned)
 
-    def follow(self, follower: Follower) -> None:
+    def follow(self, follower: StateFollower) -> None:
         """From now on, and with all that is there already."""
         self._followers.append(follower)
         for row in self.rows.values():

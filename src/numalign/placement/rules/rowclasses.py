@@ -2,17 +2,30 @@
 
 `world` keeps one facet for taints, one per label key that somebody asked about, and so on. Rules ask `Facet.table`
 for an answer per row and give a function of the value; it is called once per class, however many rows there are, and
-again only for classes that are new. Classes that no row has any more are reused, so nothing grows with time."""
+again only for classes that are new. Classes that no row has any more are reused, so nothing grows with time.
+
+Small numbers by row that follow from amounts, worked out again only for rows whose amounts changed.
+
+Pods of one kind come in hundreds: NodeResourcesFit and BalancedAllocation keep a table per distinct request, and
+placing one of the pods changes one row of it. Tables are kept by `totals`, whose log says which rows changed.
+
+The labels of all nodes, by key: which rows have which value.
+
+Nodes have dozens of labels and pods ask for few of them, so a key becomes a facet when a rule first asks for it and
+is kept up from then on. `world` writes; node affinity, spreading and pod affinity read. A topology domain is a class
+of a key's facet.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
-from typing import Final, Generic, TypeVar
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Final, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from numalign.api.caches import LruCache
+from numalign.placement.columns.changelog import ChangeLog
 
 T = TypeVar("T", bound=Hashable)
 
@@ -25,7 +38,7 @@ Ids = NDArray[np.int32]
 Answers = NDArray[np.int32]
 
 
-class Facet(Generic[T]):
+class RowClasses(Generic[T]):
     """`ids` has a class per row, `values` the value per class; class 0 is no value at all."""
 
     def __init__(self, rows: int) -> None:
@@ -103,14 +116,14 @@ class _Table(Generic[T]):
         self._by_row: Answers | None = None
         self._generation = 0
 
-    def rows(self, facet: Facet[T]) -> Answers:
+    def rows(self, facet: RowClasses[T]) -> Answers:
         if self._by_row is None or self._generation != facet.generation:
             self._refresh(facet)
             self._by_row = self._by_class[facet.ids]
             self._by_row.flags.writeable = False
         return self._by_row
 
-    def _refresh(self, facet: Facet[T]) -> None:
+    def _refresh(self, facet: RowClasses[T]) -> None:
         classes = len(facet.values)
         if classes > len(self._by_class):
             self._by_class = grown(self._by_class, len(facet.defined))
@@ -128,3 +141,78 @@ def grown(array: NDArray[A], length: int) -> NDArray[A]:
     longer = np.zeros((*array.shape[:-1], length), array.dtype)
     longer[..., : array.shape[-1]] = array
     return longer
+
+
+Small = NDArray[np.int32]
+Rows = NDArray[np.intp]
+
+FEW: Final = 8
+"""Changed rows up to which one by one is quicker than all at once."""
+
+
+class Follows(Protocol):
+    """What follows from amounts; both ways give the same numbers. Equal ones share a table."""
+
+    def __hash__(self) -> int: ...
+
+    def rows(self, rows: Rows) -> NDArray[np.signedinteger]: ...
+
+    def row(self, row: int) -> int: ...
+
+
+class RowTable:
+    def __init__(self, follows: Follows) -> None:
+        self._follows = follows
+        self._values: Small = np.zeros(0, np.int32)
+        self._generation = 0
+
+    def current(self, log: ChangeLog, rows: int) -> Small:
+        """For that many rows. The array is not to be written to, nor kept: the next call changes it."""
+        changed = log.since(self._generation) if len(self._values) == rows else None
+        if changed is None:
+            self._values = self._follows.rows(np.arange(rows)).astype(np.int32)
+        elif len(changed) <= FEW:
+            for row in changed.tolist():
+                self._values[row] = self._follows.row(row)
+        else:
+            places = changed.astype(np.intp)
+            self._values[places] = self._follows.rows(places)
+        self._generation = log.generation
+        seen = self._values.view()
+        seen.flags.writeable = False
+        return seen
+
+
+MOST_KEYS: Final = 512
+NO_LABELS: Final[Mapping[str, str]] = {}
+
+
+class NodeLabels:
+    def __init__(self, rows: int) -> None:
+        self.of_row: list[Mapping[str, str]] = [NO_LABELS] * rows
+        self.generation = 0
+        """Raised whenever a row's labels change."""
+        self._by_key: LruCache[str, RowClasses[str]] = LruCache(MOST_KEYS)
+
+    def put(self, row: int, labels: Mapping[str, str]) -> None:
+        if self.of_row[row] == labels:
+            return
+        self.of_row[row] = labels
+        self.generation += 1
+        for key, facet in self._by_key.items():
+            facet.put(row, labels.get(key))
+
+    def column(self, key: str) -> RowClasses[str]:
+        """The values of one label: ask again whenever it is needed, do not keep it."""
+        return self._by_key.get(key, lambda: self._made(key))
+
+    def grow(self, rows: int) -> None:
+        self.of_row += [NO_LABELS] * (rows - len(self.of_row))
+        self.generation += 1
+        for _, facet in self._by_key.items():
+            facet.grow(rows)
+
+    def _made(self, key: str) -> RowClasses[str]:
+        facet: RowClasses[str] = RowClasses(len(self.of_row))
+        facet.fill(labels.get(key) for labels in self.of_row)
+        return facet

@@ -2,7 +2,12 @@
 
 The scheduling cycle prepares every rule for a pod, asks for one code per row, and scores the rows that are left; a
 preemption asks again about one row with pods taken away. Reasons are the stock scheduler's own texts. Arrays are as
-long as `world.capacity`; what they say about rows without a node (`world.present`) means nothing."""
+long as `world.capacity`; what they say about rows without a node (`world.present`) means nothing.
+
+How raw scores become scores from 0 to 100 when a plugin has no way of its own.
+
+The largest raw score counts as 100, or as 0 where less is better. Only rows that passed all filters are in.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +19,8 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from numalign.api.objects.pod import Pod
-from numalign.placement.rules.clusterstate import World
-from numalign.placement.rules.rowtables import Follows
+from numalign.placement.rules.clusterstate import ClusterState
+from numalign.placement.rules.rowclasses import Follows
 
 FITS: Final = 0
 MAX_SCORE: Final = 100
@@ -78,7 +83,7 @@ class FilterRule(Protocol[P]):
     def name(self) -> str:
         """The stock plugin's."""
 
-    def prepare(self, pod: Pod, world: World) -> P | Refusal | None:
+    def prepare(self, pod: Pod, world: ClusterState) -> P | Refusal | None:
         """None: the rule has nothing to say about this pod. A refusal: no node will do."""
 
     def filter(self, prepared: P) -> Codes: ...
@@ -91,7 +96,7 @@ class ScoreRule(Protocol[S]):
     @property
     def name(self) -> str: ...
 
-    def prepare_score(self, pod: Pod, world: World, rows: Rows) -> S | None:
+    def prepare_score(self, pod: Pod, world: ClusterState, rows: Rows) -> S | None:
         """`rows` passed all filters. None: the rule adds nothing to any node's score."""
 
     def score(self, prepared: S, rows: Rows) -> Scores: ...
@@ -161,3 +166,13 @@ class StaticFilter:
 
     def filter_row(self, prepared: Coded, row: int, removed: Collection[str], added: Sequence[Pod]) -> int:
         return int(prepared.codes[row])
+
+
+def by_largest(raw: Scores) -> Scores:
+    largest = max(int(raw.max(initial=0)), 0)
+    return raw * MAX_SCORE // largest if largest else raw
+
+
+def by_largest_reversed(raw: Scores) -> Scores:
+    largest = max(int(raw.max(initial=0)), 0)
+    return MAX_SCORE - raw * MAX_SCORE // largest if largest else raw * 0 + MAX_SCORE

@@ -2,13 +2,20 @@
 
 `cycle` calls `start`, which never waits; `run` is a task with the workers. A pod is bound once: the same binding may be
 sent again, another one only after the server said that the first did not happen. Right before it is sent, the lease has
-to be ours and the node has to be there. What became of it goes to the bookkeeper, never back into the decision."""
+to be ours and the node has to be there. What became of it goes to the bookkeeper, never back into the decision.
+
+What becomes of decisions: the books after a binding worked, failed, or was overtaken.
+
+`binding` tells each outcome once. A pod that was bound stays assumed until the watch shows it; one that was not is
+forgotten and goes back to the queue, and whoever waits for its room may try.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final, Protocol
 
 from msgspec import Struct
@@ -18,13 +25,22 @@ from numalign.kube import binding, errors
 from numalign.kube.backoff import Exponential
 from numalign.kube.binding import BindingResult, Outcome
 from numalign.kube.client import Client
+from numalign.kube.clock import Clock
 from numalign.kube.resources import PODS
+from numalign.placement.columns.holdings import Aligned
 from numalign.placement.decisions import Decision
 from numalign.placement.rules.volumes.volumeactions import VolumePlan
 from numalign.process.log import about
-from numalign.scheduler.bind import placementannotation
-from numalign.scheduler.bind.volumes import Volumes
-from numalign.scheduler.queue.queued import Queued
+from numalign.scheduler import metrics, placementannotation
+from numalign.scheduler.bind.volumes import VolumeBinder
+from numalign.scheduler.choose.cluster import Cluster
+from numalign.scheduler.events.podhistory import SILENT, PodHistories
+from numalign.scheduler.events.publish import SCHEDULER_ERROR, PendingReason, Publisher
+from numalign.scheduler.metrics import Metrics
+from numalign.scheduler.queue import clusterevents
+from numalign.scheduler.queue.clusterevents import ObjectChange
+from numalign.scheduler.queue.queue import SchedulingQueue
+from numalign.scheduler.queue.queued import QueuedPod
 
 LOG: Final = logging.getLogger(__name__)
 BACKOFF: Final = Exponential(first=0.5, longest=30.0)
@@ -33,8 +49,8 @@ TRIES: Final = 4
 NODE_GONE: Final = "the node is gone"
 
 
-class Bind(Struct, frozen=True, eq=False):
-    queued: Queued
+class PendingBinding(Struct, frozen=True, eq=False):
+    queued: QueuedPod
     pod: Pod
     """As it was when it was decided, with its node."""
     decision: Decision
@@ -49,35 +65,35 @@ class Bind(Struct, frozen=True, eq=False):
         return self.decision.node
 
 
-class Bookkeeper(Protocol):
+class BindingRecords(Protocol):
     """Whoever keeps the books of decisions."""
 
-    def is_open(self, bind: Bind) -> bool:
+    def is_open(self, bind: PendingBinding) -> bool:
         """Whether it is still to be carried out: nobody bound or deleted the pod meanwhile."""
 
     def has_node(self, name: str) -> bool: ...
 
-    def bound(self, bind: Bind) -> None: ...
+    def bound(self, bind: PendingBinding) -> None: ...
 
-    def failed(self, bind: Bind, why: str) -> None:
+    def failed(self, bind: PendingBinding, why: str) -> None:
         """It did not happen, and will not."""
 
-    def over(self, bind: Bind) -> None:
+    def over(self, bind: PendingBinding) -> None:
         """The pod is gone, or bound by somebody else."""
 
 
 class Binder:
     def __init__(
-        self, client: Client, books: Bookkeeper, volumes: Volumes, *, leads: Callable[[], bool], workers: int
+        self, client: Client, books: BindingRecords, volumes: VolumeBinder, *, leads: Callable[[], bool], workers: int
     ) -> None:
         self._client = client
         self._volumes = volumes
         self._books = books
         self._leads = leads
         self._workers = workers
-        self._waiting: asyncio.Queue[Bind] = asyncio.Queue()
+        self._waiting: asyncio.Queue[PendingBinding] = asyncio.Queue()
 
-    def start(self, bind: Bind) -> None:
+    def start(self, bind: PendingBinding) -> None:
         self._waiting.put_nowait(bind)
 
     async def run(self) -> None:
@@ -90,7 +106,7 @@ class Binder:
         while True:
             await self._carry_out(await self._waiting.get())
 
-    async def _carry_out(self, bind: Bind) -> None:
+    async def _carry_out(self, bind: PendingBinding) -> None:
         why = await self._prepared(bind)
         answer = BindingResult(Outcome.REFUSED, why) if why else await self._answer(bind)
         if answer is None:
@@ -103,13 +119,13 @@ class Binder:
             case _:
                 self._books.failed(bind, answer.why)
 
-    async def _prepared(self, bind: Bind) -> str:
+    async def _prepared(self, bind: PendingBinding) -> str:
         """Why the pod's volumes are not ready, and will not be."""
         if bind.plan is None or not self._leads():
             return ""
         return await self._volumes.carried_out(bind.plan, bind.volume_seconds)
 
-    async def _answer(self, bind: Bind) -> BindingResult | None:
+    async def _answer(self, bind: PendingBinding) -> BindingResult | None:
         """What became of it, for certain; None: it is not ours to find out any more."""
         tries, in_doubt = 0, False
         while self._leads():
@@ -128,16 +144,16 @@ class Binder:
             await self._pause(tries)
         return None
 
-    async def _sent(self, bind: Bind) -> BindingResult:
+    async def _sent(self, bind: PendingBinding) -> BindingResult:
         expected = placementannotation.of(bind.decision)
         said = {placementannotation.NAME: expected} if expected else {}
         return await binding.bind(self._client, bind.pod.metadata, bind.node, said, wanted=lambda: self._may_go(bind))
 
-    def _may_go(self, bind: Bind) -> bool:
+    def _may_go(self, bind: PendingBinding) -> bool:
         """Asked of every try in the moment in which it leaves: a call may wait for a connection, or be repeated."""
         return self._leads() and self._books.is_open(bind) and self._books.has_node(bind.node)
 
-    async def _looked_up(self, bind: Bind, why: str) -> BindingResult | None:
+    async def _looked_up(self, bind: PendingBinding, why: str) -> BindingResult | None:
         """A binding was sent that must not be sent again: only the pod can tell. `why` it has no node, if so."""
         meta, tries = bind.pod.metadata, 1
         while self._leads():
@@ -158,7 +174,7 @@ class Binder:
         await clock.sleep(BACKOFF.pause(tries) * (0.5 + clock.chance() / 2))
 
 
-def _about(bind: Bind) -> dict[str, Any]:
+def _about(bind: PendingBinding) -> dict[str, Any]:
     return about(pod=bind.pod.metadata.full_name, uid=bind.pod.metadata.uid, node=bind.node)
 
 
@@ -166,9 +182,99 @@ def _not_sent(is_open: bool) -> BindingResult:
     return BindingResult(Outcome.REFUSED, NODE_GONE) if is_open else BindingResult(Outcome.GONE)
 
 
-def _told(pod: Pod, bind: Bind, why: str) -> BindingResult:
+def _told(pod: Pod, bind: PendingBinding, why: str) -> BindingResult:
     if pod.metadata.uid != bind.pod.metadata.uid:
         return BindingResult(Outcome.GONE)
     if not pod.spec.node_name:
         return BindingResult(Outcome.REFUSED, why)
     return BindingResult(Outcome.DONE if pod.spec.node_name == bind.node else Outcome.ELSEWHERE)
+
+
+DONE, GONE, REFUSED = "done", "gone", "refused"
+MOST_PLACEMENTS: Final = 1024
+ALIGNMENTS: Final = {0: "none", 1: "one-zone"}
+
+
+class BindResults:
+    def __init__(
+        self,
+        cluster: Cluster,
+        queue: SchedulingQueue,
+        volumes: VolumeBinder,
+        *,
+        publisher: Publisher,
+        counts: Metrics,
+        clock: Clock,
+        stories: PodHistories = SILENT,
+    ) -> None:
+        self._cluster = cluster
+        self._queue = queue
+        self._volumes = volumes
+        self._publisher = publisher
+        self._metrics = counts
+        self._clock = clock
+        self._stories = stories
+
+    def is_open(self, bind: PendingBinding) -> bool:
+        assumed = self._cluster.assumed.get(bind.decision.uid)
+        return assumed is not None and assumed.decision is bind.decision
+
+    def has_node(self, name: str) -> bool:
+        return self._cluster.has_node(name)
+
+    def bound(self, bind: PendingBinding) -> None:
+        uid, now = bind.decision.uid, self._clock.now()
+        wakes = self._cluster.bound(uid)
+        if wakes:
+            self._queue.wake(wakes, now)
+        self._queue.done(uid, bound=True)
+        self._publisher.scheduled(bind.pod.metadata, bind.node)
+        ready = bind.queued.ready if bind.queued.ready is not None else bind.queued.added
+        self._metrics.bound(bind.queued.attempts, now - ready)
+        self._metrics.placed.add(_alignment(bind.decision.placement))
+        self._count(bind, DONE, metrics.SCHEDULED)
+        self._stories.tell(bind.pod.metadata, "bound", node=bind.node)
+
+    def over(self, bind: PendingBinding) -> None:
+        """What its room is worth to others, the watch tells when it shows where the pod is; ours is given up now."""
+        uid = bind.decision.uid
+        self._give_up(bind)
+        self._queue.done(uid)
+        self._publisher.forget(uid)
+        self._stories.tell(bind.pod.metadata, "overtaken: gone, or bound by somebody else", node=bind.node)
+        self._count(bind, GONE, metrics.ERROR)
+
+    def failed(self, bind: PendingBinding, why: str) -> None:
+        uid, now = bind.decision.uid, self._clock.now()
+        self._stories.warn(bind.pod.metadata, "not bound", node=bind.node, why=why)
+        self._give_up(bind)
+        queued = self._queue.fail(uid, now)
+        if queued is not None:
+            self._publisher.refused(queued.pod, PendingReason(SCHEDULER_ERROR, f"binding rejected: {why}"))
+        self._count(bind, REFUSED, metrics.ERROR)
+
+    def _give_up(self, bind: PendingBinding) -> None:
+        """Only what this very decision holds: the pod may have been decided anew, or be bound."""
+        if bind.plan is not None:
+            self._volumes.take_back(bind.plan)
+        if not self.is_open(bind):
+            return
+        now = self._clock.now()
+        wakes = self._cluster.forget(bind.decision.uid)
+        self._queue.wake(wakes, now)
+        self._queue.move(ObjectChange(clusterevents.ASSIGNED_POD_DELETED, old=bind.pod), now)
+
+    def _count(self, bind: PendingBinding, outcome: str, result: str) -> None:
+        seconds = self._clock.now() - bind.begun
+        self._metrics.binding_seconds.observe(outcome, number=seconds)
+        self._metrics.attempt_seconds.observe(result, bind.queued.profile, number=seconds)
+
+
+@lru_cache(maxsize=MOST_PLACEMENTS)
+def _alignment(placement: tuple[Aligned, ...]) -> str:
+    """How far apart the widest container of the pod may be, as far as that is known."""
+    widest = 0
+    for each in placement:
+        for zones in each.zones:
+            widest = max(widest, len(zones))
+    return ALIGNMENTS.get(widest, "several-zones")

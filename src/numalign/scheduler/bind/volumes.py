@@ -12,13 +12,12 @@ from numalign.api.objects.pod import Pod
 from numalign.api.objects.volumes import PersistentVolume, PersistentVolumeClaim
 from numalign.kube import errors, resources
 from numalign.kube.client import Client
-from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.rule import Refusal
-from numalign.placement.rules.volumes import volumeactions, volumeprogress
-from numalign.placement.rules.volumes.volumeactions import VolumePlan
-from numalign.placement.rules.volumes.volumeprogress import Failed, Progress
+from numalign.placement.rules.volumes import volumeactions
+from numalign.placement.rules.volumes.volumeactions import VolumeFailure, VolumePlan, VolumeProgress
 from numalign.placement.rules.volumes.volumestock import VolumeStock
-from numalign.scheduler.choose.profiles import Profile
+from numalign.scheduler.profiles import Profile
 
 LOOK: Final = 0.5
 """Seconds between two looks at how far others are."""
@@ -28,7 +27,7 @@ VOLUMES: Final = resources.of("v1", "persistentvolumes", "PersistentVolume", Per
 CLAIMS: Final = resources.of("v1", "persistentvolumeclaims", "PersistentVolumeClaim", PersistentVolumeClaim)
 
 
-def planned(pod: Pod, profile: Profile, world: World, node: str) -> VolumePlan | None:
+def planned(pod: Pod, profile: Profile, world: ClusterState, node: str) -> VolumePlan | None:
     """What the pod's claims need on that node; None: nothing."""
     if profile.volumes is None or not pod.spec.volumes:
         return None
@@ -39,8 +38,8 @@ def planned(pod: Pod, profile: Profile, world: World, node: str) -> VolumePlan |
     return None if plan.is_empty else plan
 
 
-class Volumes:
-    def __init__(self, client: Client, stock: VolumeStock, world: World) -> None:
+class VolumeBinder:
+    def __init__(self, client: Client, stock: VolumeStock, world: ClusterState) -> None:
         self._client = client
         self._stock = stock
         self._world = world
@@ -60,10 +59,10 @@ class Volumes:
         clock = self._client.sender.clock
         until = clock.now() + seconds
         while True:
-            match volumeprogress.of(plan, self._stock, self._world):
-                case Progress.DONE:
+            match volumeactions.of(plan, self._stock, self._world):
+                case VolumeProgress.DONE:
                     return NOTHING
-                case Failed(why):
+                case VolumeFailure(why):
                     return why
             if clock.now() >= until:
                 return "timed out waiting for volumes"

@@ -1,12 +1,19 @@
 """Which node a pod goes to: filters, zones, scores, and the best node on which the pod is certain to be admitted.
 
 `cycle` calls `choose` once per attempt. Where a node is found, the engine has charged it already. Nothing else is
-written, and nothing here knows a clock or a network: the same cluster, pod and randomness give the same answer."""
+written, and nothing here knows a clock or a network: the same cluster, pod and randomness give the same answer.
+
+One pod's turn, put together: what beside the pod decides where it may go.
+
+`cycle` calls `attempt` for every pod that it tries, `repeating` for one that was tried before, so that both ask the
+same question.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from types import MappingProxyType
+from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct, field, structs
@@ -16,12 +23,14 @@ from numalign.api.objects.pod import Pod
 from numalign.placement.columns.shapes import Shape
 from numalign.placement.decisions import Codes, Decision, Randomness
 from numalign.placement.rules.rule import Refusal, Rows, Scores
-from numalign.scheduler.choose import certainty, filtering, scoring, zonefilter
+from numalign.scheduler.choose import filtering, scoring
+from numalign.scheduler.choose.cluster import Cluster
 from numalign.scheduler.choose.filtering import Filtered, Refused
-from numalign.scheduler.choose.profiles import Profile
-from numalign.scheduler.choose.rankcache import Asked
-from numalign.scheduler.choose.scoredetails import UNRANKED, Phase, Ranking
-from numalign.scheduler.cluster import Cluster
+from numalign.scheduler.choose.rankcache import RankRequest
+from numalign.scheduler.choose.scoring import UNRANKED, Phase, ScoreDetails
+from numalign.scheduler.choose.stormguard import StormGuard
+from numalign.scheduler.profiles import Profile
+from numalign.scheduler.queue.nominations import ByRow, Nominations
 
 TIER: Final = 1 << 40
 """More than any total score: nodes of a higher tier come first, whatever they score."""
@@ -44,8 +53,8 @@ class Attempt(Struct, frozen=True, kw_only=True):
     """By row: nodes that turned away its like lately, with why."""
     start: int = 0
     """Where the search for nodes begins, if it is not for all."""
-    ranking: Ranking | None = None
-    """To be filled in with how it came about; None: nobody wants to know."""
+    ranking: ScoreDetails | None = None
+    """To be filled in with scores by plugin, if wanted."""
 
 
 class Chosen(Struct, frozen=True):
@@ -89,14 +98,14 @@ def choose(attempt: Attempt, profile: Profile, cluster: Cluster, rng: Randomness
     if attempt.kept_off and not profile.zones:
         # The stock scheduler has no storm guard.
         attempt = structs.replace(attempt, kept_off={})
-    return _by_standings(attempt, profile, cluster, rng) or _among_all(attempt, profile, cluster, rng)
+    return _by_ranks(attempt, profile, cluster, rng) or _among_all(attempt, profile, cluster, rng)
 
 
-def _by_standings(attempt: Attempt, profile: Profile, cluster: Cluster, rng: Randomness) -> Chosen | None:
+def _by_ranks(attempt: Attempt, profile: Profile, cluster: Cluster, rng: Randomness) -> Chosen | None:
     is_special = attempt.nominated or attempt.promised or attempt.kept_off or attempt.ranking is not None
     if is_special or not profile.zones or scoring.sought(cluster.nodes, profile.percentage) < cluster.nodes:
         return None
-    found = cluster.standings.placed(Asked(attempt.pod, attempt.shape, profile, attempt.now), rng)
+    found = cluster.ranks.placed(RankRequest(attempt.pod, attempt.shape, profile, attempt.now), rng)
     return Chosen(found.decision, cluster.nodes, found.fitting) if found is not None else None
 
 
@@ -106,7 +115,7 @@ def _among_all(attempt: Attempt, profile: Profile, cluster: Cluster, rng: Random
     ranking.ended(Phase.FILTER)
     if isinstance(found, Refused):
         return NoNode(nodes=cluster.nodes, refused=found)
-    codes = zonefilter.survey(profile, cluster.engine, attempt.shape, found.fitting)
+    codes = filtering.survey(profile, cluster.engine, attempt.shape, found.fitting)
     search = _Search(attempt, profile, cluster, codes)
     nominated = search.on_nominated(found, rng)
     if nominated is not None:
@@ -171,10 +180,10 @@ class _Search(Struct, frozen=True):
 
     def _on(self, row: int, rng: Randomness) -> Decision | None:
         """The same where there is one row only, as for pods of DaemonSets: without arrays."""
-        aligned = certainty.is_aligned(self.attempt.shape)
-        tier = zonefilter.certainty(self.profile, self.cluster.engine, self.codes.item(row), aligned=aligned)
+        aligned = scoring.is_aligned(self.attempt.shape)
+        tier = filtering.certainty(self.profile, self.cluster.engine, self.codes.item(row), aligned=aligned)
         nominated = self.cluster.world.rows.get(self.attempt.nominated, -1) == row
-        for _ in range(2 if nominated or tier >= certainty.BY_SCORE else 1):
+        for _ in range(2 if nominated or tier >= scoring.BY_SCORE else 1):
             rng.random()
             decision = self._placed(row)
             if decision is not None or row in self.kept or self.codes[row] < 0:
@@ -184,12 +193,12 @@ class _Search(Struct, frozen=True):
     def _placed(self, row: int) -> Decision | None:
         attempt, profile, engine = self.attempt, self.profile, self.cluster.engine
         others = attempt.promised.get(row)
-        if others and not zonefilter.whatif(profile, engine, attempt.pod, attempt.shape).leaves_room(
+        if others and not filtering.whatif(profile, engine, attempt.pod, attempt.shape).leaves_room(
             row, attempt.leaving.get(row, ()), others
         ):
             self.kept[row] = None
             return None
-        return zonefilter.place(profile, engine, attempt.pod, attempt.shape, row, attempt.now)
+        return filtering.place(profile, engine, attempt.pod, attempt.shape, row, attempt.now)
 
     def _totals(self, rows: Rows) -> Scores:
         if len(rows) <= 1:
@@ -202,10 +211,10 @@ class _Search(Struct, frozen=True):
         return totals
 
     def _tiers(self, rows: Rows) -> NDArray[np.int64]:
-        aligned = certainty.is_aligned(self.attempt.shape)
-        found = zonefilter.certainties(self.profile, self.cluster.engine, self.codes[rows], aligned=aligned)
+        aligned = scoring.is_aligned(self.attempt.shape)
+        found = filtering.certainties(self.profile, self.cluster.engine, self.codes[rows], aligned=aligned)
         if self.attempt.nominated:
-            found[rows == self.cluster.world.rows.get(self.attempt.nominated, -1)] = certainty.NOMINATED
+            found[rows == self.cluster.world.rows.get(self.attempt.nominated, -1)] = scoring.NOMINATED
         return found
 
 
@@ -222,3 +231,32 @@ def _sought(rows: Rows, nodes: Rows, start: int, enough: int) -> tuple[Rows, int
     some = np.roll(rows, -int(np.searchsorted(places, start)))[:enough]
     last = int(np.searchsorted(nodes, some[-1]))
     return np.sort(some), (last - start) % len(nodes) + 1
+
+
+NOTHING: Final[Mapping[int, Any]] = MappingProxyType({})
+
+
+class AttemptContext(Struct, frozen=True):
+    cluster: Cluster
+    nominations: Nominations
+    rejections: StormGuard
+
+    def attempt(self, pod: Pod, shape: Shape, now: float, start: int, ranking: ScoreDetails | None = None) -> Attempt:
+        """`start`: where the search for nodes begins, if it is not for all."""
+        world, nominations = self.cluster.world, self.nominations
+        promised: Mapping[int, tuple[Pod, ...]] = NOTHING
+        leaving: Mapping[int, tuple[str, ...]] = NOTHING
+        if len(nominations):
+            promised = ByRow(nominations, world, lambda node: nominations.above(node, pod))
+            leaving = ByRow(nominations, world, nominations.leaving)
+        return Attempt(
+            pod=pod,
+            shape=shape,
+            now=now,
+            nominated=nominations.node_of(pod.metadata.uid),
+            promised=promised,
+            leaving=leaving,
+            kept_off=self.rejections.kept_off(pod, shape.number, world.rows, now),
+            start=start % max(1, self.cluster.nodes),
+            ranking=ranking,
+        )

@@ -2,21 +2,35 @@
 
 `choosing` calls `filtered` once per pod. Rules are prepared once, then asked for all nodes at a time; each node keeps
 the first rule that refuses it. Nodes that a rule leaves out before it looks at any, and pods that a rule refuses on
-any node, are told as the stock scheduler tells them (kube-scheduler spec 4.6)."""
+any node, are told as the stock scheduler tells them (kube-scheduler spec 4.6).
+
+What NodeResourceTopologyMatch says for a profile: the engine's answers, or no objection where it is disabled.
+
+`choosing`, `preemption`, `explanations` and `advice` ask here instead of the engine, because a profile may disable the
+plugin, as kube-scheduler's configuration allows for any plugin. Such a profile places pods by its other rules, which
+look at node totals only; the engine charges its pods like those of other schedulers. Pure.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, structs
 from numpy.typing import NDArray
 
+from numalign.api.nrt.topologymanager import Policy
 from numalign.api.objects.pod import Pod
-from numalign.placement.rules.clusterstate import World
+from numalign.placement.columns.shapes import Shape
+from numalign.placement.decisions import Certainty, Codes, Decision
+from numalign.placement.engine import Engine
+from numalign.placement.explain import whatif as engines
+from numalign.placement.explain.whatif import NO_PODS, NOBODY_HOLDS, WhatIf
+from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.rule import FITS, FilterRule, Prepared, Refusal, Rows
+from numalign.scheduler.profiles import Profile
 
 NOBODY: Final = -1
 LEFT_OUT: Final = -2
@@ -28,7 +42,7 @@ Places = NDArray[np.int16]
 Said = NDArray[np.int32]
 
 
-class Step(Struct, frozen=True):
+class PreparedFilter(Struct, frozen=True):
     """A rule that has something to say about the pod."""
 
     rule: FilterRule[Any]
@@ -46,7 +60,7 @@ class Filtered(Struct, frozen=True, kw_only=True):
     """Arrays are over `rows`, the nodes that are there."""
 
     rows: Rows
-    steps: tuple[Step, ...]
+    steps: tuple[PreparedFilter, ...]
     by: Places
     """The place of the first step that refuses the node; `NOBODY`, `LEFT_OUT`."""
     codes: Said
@@ -82,7 +96,7 @@ class Filtered(Struct, frozen=True, kw_only=True):
         return found
 
 
-def filtered(pod: Pod, rules: Sequence[FilterRule[Any]], world: World) -> Filtered | Refused:
+def filtered(pod: Pod, rules: Sequence[FilterRule[Any]], world: ClusterState) -> Filtered | Refused:
     steps = prepared(pod, rules, world)
     if isinstance(steps, Refused):
         return steps
@@ -107,7 +121,7 @@ def filtered(pod: Pod, rules: Sequence[FilterRule[Any]], world: World) -> Filter
     return Filtered(rows=rows, steps=steps, by=by, codes=codes, left_out=only.refused if only else None)
 
 
-def _among_few(steps: tuple[Step, ...], only: _Only, world: World) -> Filtered:
+def _among_few(steps: tuple[PreparedFilter, ...], only: _Only, world: ClusterState) -> Filtered:
     """The same where a few nodes are named, as by pods of DaemonSets: one by one."""
     rows = world.node_rows
     by, codes = np.full(len(rows), LEFT_OUT, np.int16), np.zeros(len(rows), np.int32)
@@ -139,7 +153,7 @@ def _among(rows: Rows, promised: Mapping[int, object]) -> NDArray[np.bool_]:
     return np.array([row in promised for row in rows.tolist()], np.bool_)
 
 
-def _with_others(steps: Sequence[Step], row: int, others: Sequence[Pod]) -> tuple[int, int]:
+def _with_others(steps: Sequence[PreparedFilter], row: int, others: Sequence[Pod]) -> tuple[int, int]:
     for place, step in enumerate(steps):
         code = step.rule.filter_row(step.prepared, row, (), others)
         if code != FITS:
@@ -147,8 +161,8 @@ def _with_others(steps: Sequence[Step], row: int, others: Sequence[Pod]) -> tupl
     return NOBODY, FITS
 
 
-def prepared(pod: Pod, rules: Sequence[FilterRule[Any]], world: World) -> tuple[Step, ...] | Refused:
-    steps: list[Step] = []
+def prepared(pod: Pod, rules: Sequence[FilterRule[Any]], world: ClusterState) -> tuple[PreparedFilter, ...] | Refused:
+    steps: list[PreparedFilter] = []
     refusals: list[Refused] = []
     for rule in rules:
         found = rule.prepare(pod, world)
@@ -158,7 +172,7 @@ def prepared(pod: Pod, rules: Sequence[FilterRule[Any]], world: World) -> tuple[
             if found.unresolvable:
                 break
         elif found is not None:
-            steps.append(Step(rule, found))
+            steps.append(PreparedFilter(rule, found))
     return refusals[-1] if refusals else tuple(steps)
 
 
@@ -171,11 +185,11 @@ class _Only(Struct, frozen=True):
         text = f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(self.plugins))}]"
         return Refused(Refusal((text,), unresolvable=True), self.plugins)
 
-    def rows(self, world: World) -> Rows:
+    def rows(self, world: ClusterState) -> Rows:
         return np.array([world.rows[name] for name in self.names if name in world.rows], np.intp)
 
 
-def _only(steps: Sequence[Step]) -> _Only | Refused | None:
+def _only(steps: Sequence[PreparedFilter]) -> _Only | Refused | None:
     """The nodes that all rules which name any have in common."""
     naming = [(step.rule.name, step.prepared.only) for step in steps if step.prepared.only is not None]
     if not naming:
@@ -188,3 +202,70 @@ def _only(steps: Sequence[Step]) -> _Only | Refused | None:
         return _Only(names, tuple(plugins))
     listed = f"(s) [{' '.join(sorted(plugins))}] simultaneously" if len(plugins) > 1 else f" {plugins[0]}"
     return Refused(Refusal((f"node(s) didn't satisfy plugin{listed}",), unresolvable=True), tuple(plugins))
+
+
+def shape(profile: Profile, engine: Engine, pod: Pod) -> Shape:
+    """The pod's shape, or BadObject where the profile looks at zones and the pod's annotations make no sense."""
+    return engine.shape(read(profile, pod))
+
+
+def read(profile: Profile, pod: Pod) -> Pod:
+    """The pod as the profile reads it: annotations are about zones only."""
+    return pod if profile.zones else structs.replace(pod, metadata=structs.replace(pod.metadata, annotations={}))
+
+
+def survey(profile: Profile, engine: Engine, shape: Shape, rows: Rows) -> Codes:
+    """By row, as `Engine.survey` gives it; without the plugin, every row scores the same."""
+    return engine.survey(shape, rows) if profile.zones else np.zeros(engine.height, np.int32)
+
+
+def certainty(profile: Profile, engine: Engine, code: int, *, aligned: bool) -> int:
+    """As `Engine.certainty` says; without the plugin, scores alone count."""
+    return engine.certainty(code, aligned=aligned) if profile.zones else Certainty.BY_SCORE
+
+
+def certainties(profile: Profile, engine: Engine, codes: Codes, *, aligned: bool) -> NDArray[np.int64]:
+    """The same for many rows."""
+    if profile.zones:
+        return engine.certainties(codes, aligned=aligned)
+    return np.full(len(codes), Certainty.BY_SCORE, np.int64)
+
+
+def place(profile: Profile, engine: Engine, pod: Pod, shape: Shape, row: int, now: float) -> Decision | None:
+    return engine.place(pod, shape, row, now) if profile.zones else engine.assign(pod, row, now)
+
+
+def whatif(profile: Profile, engine: Engine, pod: Pod, shape: Shape) -> WhatIf:
+    return engines.of(engine, pod, shape) if profile.zones else NoZones()
+
+
+class NoZones:
+    """Answers for a profile that does not look at zones: the zones of no node are in the way."""
+
+    def has_totals(self, row: int, without: Collection[str], beside: Sequence[Pod] = ()) -> bool:
+        """NodeResourcesFit decides this."""
+        return True
+
+    def admits(self, row: int, without: Collection[str], beside: Sequence[Pod] = ()) -> bool:
+        return True
+
+    def leaves_room(self, row: int, leaving: Collection[str], promised: Sequence[Pod]) -> bool:
+        return True
+
+    def holders(self, row: int) -> Mapping[str, int]:
+        return NOBODY_HOLDS
+
+    def is_possible(self, row: int) -> bool:
+        return True
+
+    def is_final(self, row: int) -> bool:
+        return True
+
+    def admits_under(self, row: int, policy: Policy) -> bool:
+        return True
+
+    def pending(self, row: int) -> frozenset[str]:
+        return NO_PODS
+
+    def known(self, row: int) -> frozenset[str]:
+        return NO_PODS

@@ -1,65 +1,197 @@
 """The stock scheduler's rules on one world, and what they look at beside nodes and pods.
 
 `main` makes one per process and asks for a profile's rules by the names of their plugins; `watching` brings namespaces,
-owners and volumes to it. Rules of one plugin are made once for each profile, with the profile's own settings."""
+owners and volumes to it. Rules of one plugin are made once for each profile, with the profile's own settings.
+
+Pods whose devices are to be allocated dynamically are left alone, with a reason that says so.
+
+They ask by resource claims, or for an extended resource that a DeviceClass stands for. Under the name of the stock
+scheduler's plugin, because that is where people look. Whoever needs such devices names a scheduler that allocates
+them.
+
+PodDisruptionBudgets that were seen, and which of some pods they would not let go.
+
+`watching` brings them, preemption asks. What a budget allows is what its status says; nothing is charged here, as the
+disruption controller hears of evictions by itself (kube-scheduler spec 1.20). Pure.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+import numpy as np
+from msgspec import Struct
 
 from numalign.api.decode.structs import Wire
+from numalign.api.objects.pod import Pod
+from numalign.api.objects.workloads import IMPLICIT, DeviceClass, PodDisruptionBudget
 from numalign.api.schedulerconfig import configuration
-from numalign.api.schedulerconfig.pluginargs import DefaultPreemptionArgs
-from numalign.api.schedulerconfig.plugins import ZONES, Point
-from numalign.api.schedulerconfig.podruleargs import InterPodAffinityArgs, PodTopologySpreadArgs, VolumeBindingArgs
-from numalign.api.schedulerconfig.ruleargs import (
+from numalign.api.schedulerconfig.pluginargs import (
+    DefaultPreemptionArgs,
+    InterPodAffinityArgs,
     NodeAffinityArgs,
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
+    PodTopologySpreadArgs,
+    VolumeBindingArgs,
 )
-from numalign.placement.rules.clusterstate import World
-from numalign.placement.rules.nodes.declaredfeatures import NodeDeclaredFeatures
+from numalign.api.schedulerconfig.plugins import ZONES, Point
+from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.nodes.imagelocality import ImageLocality
 from numalign.placement.rules.nodes.nodeaffinity import NodeAffinity
-from numalign.placement.rules.nodes.nodename import NodeName
 from numalign.placement.rules.nodes.nodeports import NodePorts
-from numalign.placement.rules.nodes.nodeunschedulable import NodeUnschedulable
-from numalign.placement.rules.nodes.tainttoleration import TaintToleration
+from numalign.placement.rules.nodes.nodespec import NodeDeclaredFeatures, NodeName, NodeUnschedulable, TaintToleration
 from numalign.placement.rules.pods.interpodaffinity import InterPodAffinity
-from numalign.placement.rules.pods.namespaces import Namespaces
+from numalign.placement.rules.pods.matchers import Matcher, Namespaces
 from numalign.placement.rules.pods.owners import Owners
 from numalign.placement.rules.pods.podcounts import PodCounts
 from numalign.placement.rules.pods.podterms import PodTerms
 from numalign.placement.rules.pods.podtopologyspread import PodTopologySpread
 from numalign.placement.rules.resources.balanced import NodeResourcesBalancedAllocation
 from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit
-from numalign.placement.rules.volumes.attachedvolumes import AttachedVolumes
-from numalign.placement.rules.volumes.nodevolumelimits import NodeVolumeLimits
+from numalign.placement.rules.rule import FITS, Coded, Codes, Refusal
+from numalign.placement.rules.volumes.nodevolumelimits import AttachedVolumes, NodeVolumeLimits
 from numalign.placement.rules.volumes.volumebinding import VolumeBinding
-from numalign.placement.rules.volumes.volumerestrictions import VolumeRestrictions
-from numalign.placement.rules.volumes.volumestock import VolumeStock
-from numalign.placement.rules.volumes.volumeusers import VolumeUsers
+from numalign.placement.rules.volumes.volumerestrictions import VolumeRestrictions, VolumeUsers
+from numalign.placement.rules.volumes.volumestock import Shelf, VolumeStock
 from numalign.placement.rules.volumes.volumezone import VolumeZone
 from numalign.scheduler import settings
-from numalign.scheduler.choose.profiles import Profile, Scored
-from numalign.scheduler.intake import dra
-from numalign.scheduler.intake.dra import DynamicResources
-from numalign.scheduler.preempt.budgets import Budgets
-from numalign.scheduler.queue.interests import PREEMPTION
+from numalign.scheduler.profiles import Profile, Scored
+from numalign.scheduler.queue.wakeups import PREEMPTION
+
+LEFT_ALONE: Final = Refusal(
+    ("pod uses resource claims, which this scheduler does not allocate; name another scheduler for it",),
+    unresolvable=True,
+)
+BACKED: Final = (
+    "pod asks for {resource}, which DeviceClass {name} stands for and this scheduler does not allocate; "
+    "name another scheduler for it"
+)
+
+
+def shelf() -> Shelf[DeviceClass]:
+    """The cluster's classes, by the resource that each stands for."""
+    return Shelf(resource=lambda each: each.spec.extended_resource_name)
+
+
+class DynamicResources:
+    name: Final = "DynamicResources"
+
+    def __init__(self, classes: Shelf[DeviceClass] | None = None) -> None:
+        self._classes = shelf() if classes is None else classes
+
+    def concerns(self, pod: Pod) -> bool:
+        return self._refusal(pod) is not None
+
+    @property
+    def surroundings(self) -> int:
+        return self._classes.generation
+
+    def prepare(self, pod: Pod, world: ClusterState) -> Refusal | None:
+        return self._refusal(pod)
+
+    def filter(self, prepared: Coded) -> Codes:
+        return np.zeros(len(prepared.codes), np.int32)
+
+    def filter_row(self, prepared: Coded, row: int, removed: Collection[str], added: Sequence[Pod]) -> int:
+        return FITS
+
+    def _refusal(self, pod: Pod) -> Refusal | None:
+        if pod.spec.resource_claims:
+            return LEFT_ALONE
+        for container in (*pod.spec.init_containers, *pod.spec.containers):
+            for resource, amount in container.resources.requests.items():
+                # Nearly all are CPU and memory; names with a slash are somebody's own.
+                backing = self._backing(resource) if "/" in resource and amount.nanos else ""
+                if backing:
+                    return Refusal((BACKED.format(resource=resource, name=backing),), unresolvable=True)
+        return None
+
+    def _backing(self, resource: str) -> str:
+        """The class that stands for the resource; empty: none."""
+        found = next(iter(self._classes.among("resource", resource)), None)
+        if found is not None:
+            return found.metadata.name
+        implied = self._classes.get(resource.removeprefix(IMPLICIT)) if resource.startswith(IMPLICIT) else None
+        return implied.metadata.name if implied is not None else ""
+
+
+class TrackedBudget(Struct, frozen=True):
+    budget: PodDisruptionBudget
+    selector: Matcher
+
+    def covers(self, pod: Pod) -> bool:
+        """A budget whose selector asks for nothing covers nobody, and nobody without labels is covered."""
+        labels = pod.metadata.labels
+        return bool(labels) and not self.selector.is_empty and self.selector.matches(labels)
+
+
+class Budgets:
+    def __init__(self) -> None:
+        self._kept: defaultdict[str, dict[str, TrackedBudget]] = defaultdict(dict)
+        """By namespace and name."""
+        self.selections = 0
+        """Raised whenever other pods are covered than before."""
+        self.generation = 0
+        """Raised with every change."""
+
+    def put(self, budget: PodDisruptionBudget) -> None:
+        meta = budget.metadata
+        before = self._kept[meta.namespace].get(meta.name)
+        kept = TrackedBudget(budget, Matcher(budget.spec.selector))
+        self._kept[meta.namespace][meta.name] = kept
+        self._changed(before is None or before.selector != kept.selector)
+
+    def drop(self, namespace: str, name: str) -> None:
+        if self._kept[namespace].pop(name, None) is not None:
+            self._changed(True)
+
+    def cover(self, pods: Iterable[Pod]) -> bool:
+        """Whether any budget speaks for any of them."""
+        return any(True for pod in pods for _ in self._covering(pod))
+
+    def violated_by(self, pods: Iterable[Pod]) -> set[str]:
+        """By uid, those whose end goes beyond a budget, if all of them ended, one after the other."""
+        left: dict[tuple[str, str], int] = {}
+        found: set[str] = set()
+        for pod in pods:
+            for kept in self._covering(pod):
+                meta, status = kept.budget.metadata, kept.budget.status
+                if pod.metadata.name in status.disrupted_pods:
+                    continue
+                key = meta.namespace, meta.name
+                left[key] = left.get(key, status.disruptions_allowed) - 1
+                if left[key] < 0:
+                    found.add(pod.metadata.uid)
+                    # Further budgets of a pod that is counted already are left as they are, as stock does.
+                    break
+        return found
+
+    def __len__(self) -> int:
+        return sum(map(len, self._kept.values()))
+
+    def _covering(self, pod: Pod) -> Iterator[TrackedBudget]:
+        return (kept for kept in self._kept.get(pod.metadata.namespace, {}).values() if kept.covers(pod))
+
+    def _changed(self, selects_otherwise: bool) -> None:
+        self.generation += 1
+        self.selections += selects_otherwise
+
 
 ALL = 100
 T = TypeVar("T", bound=Wire)
 Args = Mapping[str, Wire]
 
 
-class Stock:
-    def __init__(self, world: World) -> None:
+class Plugins:
+    def __init__(self, world: ClusterState) -> None:
         self.world = world
         self.namespaces = Namespaces()
         self.owners = Owners()
         self.volumes = VolumeStock()
-        self.device_classes = dra.shelf()
+        self.device_classes = shelf()
         self.budgets = Budgets()
         self._counts = PodCounts(world)
         self._terms = PodTerms(world)

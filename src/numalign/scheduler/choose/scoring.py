@@ -1,25 +1,42 @@
 """The total score of the nodes that a pod may go to: every rule's normalised score by its weight, zones among them.
 
 `choosing` calls `totals`. Rules score only nodes that passed all filters, because their scores are relative to those
-(kube-scheduler spec 4.7)."""
+(kube-scheduler spec 4.7).
+
+What comes before scores: how sure it is that a node takes the pod, by what the engine says about its zones.
+
+`choosing` and `standings` rank nodes by tier first. Pure.
+
+How a choice came about: what each plugin added to the totals of the best nodes, and how long each phase took.
+
+An attempt that somebody wants to know more about carries one; `choosing` fills it in, `recollection` keeps the scores
+and `metrics` the times.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from numalign.api.decode.structs import Wire
+from numalign.api.objects import resourcenames
 from numalign.api.objects.pod import Pod
-from numalign.placement.rules.clusterstate import World
+from numalign.api.objects.qos import QoS
+from numalign.placement.columns.shapes import Shape
+from numalign.placement.decisions import Certainty
+from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.rule import Rows, Scores
-from numalign.scheduler.choose.profiles import Scored
+from numalign.scheduler.profiles import ZONES, Scored
 
 Parts = dict[str, Scores]
 """By plugin, what it adds to the total of each row."""
 
 
-def totals(pod: Pod, rules: Sequence[Scored], world: World, rows: Rows, parts: Parts | None = None) -> Scores:
+def totals(pod: Pod, rules: Sequence[Scored], world: ClusterState, rows: Rows, parts: Parts | None = None) -> Scores:
     """`parts`: filled in, for whoever wants to know where totals come from."""
     total: NDArray[np.int64] = np.zeros(len(rows), np.int64)
     for scored in rules:
@@ -40,3 +57,87 @@ def sought(nodes: int, percentage: int) -> int:
     if percentage <= 0:
         percentage = max(5, 50 - nodes // 125)
     return max(100, nodes * percentage // 100)
+
+
+NOMINATED: Final = 3
+"""Above every `Certainty`: the node was nominated for the pod earlier."""
+BY_SCORE: Final = int(Certainty.BY_SCORE)
+
+
+def is_aligned(shape: Shape) -> bool:
+    """Whether kubelets may pin something of it: CPUs and memory of Guaranteed pods, devices of any pod."""
+    return shape.qos is QoS.GUARANTEED or any(map(resourcenames.is_extended, shape.totals))
+
+
+MOST: Final = 3
+
+
+class Phase(StrEnum):
+    FILTER = "filter"
+    ZONES = "zones"
+    SCORE = "score"
+    PLACE = "place"
+
+
+class NodeScore(Wire, frozen=True):
+    """A node that was looked at: the total that counted, and what each plugin added to it."""
+
+    node: str
+    total: int
+    plugins: dict[str, int]
+
+
+class ScoreDetails:
+    def __init__(self, now: Callable[[], float]) -> None:
+        self.phases: dict[str, float] = {}
+        """Seconds by phase."""
+        self._now, self._last = now, now()
+        self._parts: Parts = {}
+        self._rows: Rows = np.zeros(0, np.intp)
+        self._totals: Scores = np.zeros(0, np.int64)
+
+    def ended(self, phase: Phase) -> None:
+        now = self._now()
+        self.phases[phase] = self.phases.get(phase, 0.0) + now - self._last
+        self._last = now
+
+    def begun(self) -> Parts | None:
+        """Where scoring puts what each plugin says; what it said before does not count any more."""
+        self._parts = {}
+        return self._parts
+
+    def saw(self, rows: Rows, totals: Scores, zones: Scores) -> None:
+        self._rows, self._totals = rows, totals
+        self._parts[ZONES] = zones
+        self.ended(Phase.SCORE)
+
+    def best(self, world: ClusterState, chosen: str) -> tuple[NodeScore, ...]:
+        """The chosen node first, then others by their totals."""
+        order = np.argsort(-self._totals, kind="stable")[: MOST + 1].tolist()
+        names = {world.names[int(self._rows[place])]: place for place in order}
+        places = np.flatnonzero(self._rows == world.rows.get(chosen, -1)).tolist()
+        places += [place for name, place in names.items() if name != chosen]
+        return tuple(self._ranked(world, place) for place in places[:MOST])
+
+    def of(self, world: ClusterState, node: str) -> NodeScore | None:
+        """None: it was not among those that were scored."""
+        places = np.flatnonzero(self._rows == world.rows.get(node, -1)).tolist()
+        return self._ranked(world, places[0]) if places else None
+
+    def _ranked(self, world: ClusterState, place: int) -> NodeScore:
+        plugins = {name: int(part[place]) for name, part in self._parts.items()}
+        return NodeScore(world.names[int(self._rows[place])], int(self._totals[place]), plugins)
+
+
+class _NoScoreDetails(ScoreDetails):
+    """For attempts that nobody wants to know more about."""
+
+    def ended(self, phase: Phase) -> None: ...
+
+    def begun(self) -> Parts | None:
+        return None
+
+    def saw(self, rows: Rows, totals: Scores, zones: Scores) -> None: ...
+
+
+UNRANKED: Final = _NoScoreDetails(lambda: 0.0)

@@ -23,7 +23,7 @@ LAST_LINES: Final = 56
 MOST_LINES: Final = FIRST_LINES + LAST_LINES
 
 
-class Line(Struct, frozen=True, gc=False):
+class HistoryEntry(Struct, frozen=True, gc=False):
     """Of which thousands are kept: it holds nothing that the garbage collector would have to look at."""
 
     at: float
@@ -31,7 +31,7 @@ class Line(Struct, frozen=True, gc=False):
     about: Mapping[str, object]
 
 
-class Story:
+class PodHistory:
     """How it began, and how it went on."""
 
     __slots__ = ("_pod", "left_out", "lines", "uid")
@@ -39,9 +39,9 @@ class Story:
     def __init__(self, pod: ObjectMeta) -> None:
         self.uid, self._pod = pod.uid, pod
         self.left_out = 0
-        self.lines: list[Line] = []
+        self.lines: list[HistoryEntry] = []
 
-    def add(self, line: Line) -> None:
+    def add(self, line: HistoryEntry) -> None:
         lines = self.lines
         if len(lines) == MOST_LINES:
             del lines[FIRST_LINES]
@@ -53,11 +53,11 @@ class Story:
         return self._pod.full_name
 
 
-class Stories:
+class PodHistories:
     def __init__(self, now: Callable[[], float], most_pods: int = MOST_PODS) -> None:
         self._now = now
         self._most = most_pods
-        self._stories: OrderedDict[str, Story] = OrderedDict()
+        self._stories: OrderedDict[str, PodHistory] = OrderedDict()
 
     def tell(self, pod: ObjectMeta, what: str, **fields: object) -> None:
         self._keep(pod, what, fields)
@@ -69,7 +69,7 @@ class Stories:
         self._keep(pod, what, fields)
         _log(logging.WARNING, pod, what, fields)
 
-    def of(self, name: str) -> list[Story]:
+    def of(self, name: str) -> list[PodHistory]:
         """Of pods that have or had this name (namespace/name), or this uid; the latest last."""
         return [story for story in self._stories.values() if name in (story.name, story.uid)]
 
@@ -86,13 +86,13 @@ class Stories:
         else:
             if len(stories) >= self._most:
                 stories.popitem(last=False)
-            story = stories[uid] = Story(pod)
-        story.add(Line(self._now(), what, fields))
+            story = stories[uid] = PodHistory(pod)
+        story.add(HistoryEntry(self._now(), what, fields))
 
 
 def _log(level: int, pod: ObjectMeta, what: str, fields: Mapping[str, object]) -> None:
     LOG.log(level, what, extra=about(pod=pod.full_name, uid=pod.uid, **fields))
 
 
-SILENT: Final = Stories(lambda: 0.0, most_pods=0)
+SILENT: Final = PodHistories(lambda: 0.0, most_pods=0)
 """Keeps nothing; for whoever runs a part of the scheduler alone."""

@@ -31,7 +31,7 @@ UNSCHEDULABLE: Final = "Unschedulable"
 SCHEDULER_ERROR: Final = "SchedulerError"
 
 
-class Wait(Struct, frozen=True):
+class PendingReason(Struct, frozen=True):
     """Why a pod waits."""
 
     reason: str
@@ -40,7 +40,7 @@ class Wait(Struct, frozen=True):
     """The node that it waits for; empty: for none any more; None: that is not ours to say."""
 
 
-NOTHING_TOLD: Final = Wait("", "")
+NOTHING_TOLD: Final = PendingReason("", "")
 
 
 class Publisher:
@@ -55,9 +55,9 @@ class Publisher:
         self._client = client
         self._leads = leads
         self._events = EventQueue(client, reporter, free_calls)
-        self._told: dict[str, Wait] = {}
+        self._told: dict[str, PendingReason] = {}
         """By uid: what was written or is about to be."""
-        self._due: dict[str, tuple[Pod, Wait]] = {}
+        self._due: dict[str, tuple[Pod, PendingReason]] = {}
         self._to_delete: deque[ObjectMeta] = deque()
         self._wake = asyncio.Event()
 
@@ -66,7 +66,7 @@ class Publisher:
         if self._leads():
             self._events.record_later(pod.uid, partial(_scheduled, pod, node))
 
-    def refused(self, pod: Pod, wait: Wait) -> None:
+    def refused(self, pod: Pod, wait: PendingReason) -> None:
         """It stays without a node for now."""
         self.warned(pod.metadata, "FailedScheduling", "Scheduling", wait.message)
         before = self._told.get(pod.metadata.uid) or _told_by(pod)
@@ -109,7 +109,7 @@ class Publisher:
     async def drained(self) -> None:
         await self._events.drained()
 
-    def _write(self, pod: Pod, wait: Wait) -> None:
+    def _write(self, pod: Pod, wait: PendingReason) -> None:
         self._told[pod.metadata.uid] = wait
         self._due[pod.metadata.uid] = pod, wait
         self._wake.set()
@@ -135,7 +135,7 @@ class Publisher:
         except errors.KubeError as problem:
             LOG.info("not deleted: %s", problem, extra=about(pod=pod.full_name, uid=pod.uid))
 
-    async def _patch(self, pod: Pod, wait: Wait) -> None:
+    async def _patch(self, pod: Pod, wait: PendingReason) -> None:
         meta, clock = pod.metadata, self._client.sender.clock
         try:
             await self._client.patch(
@@ -147,7 +147,7 @@ class Publisher:
             self._told.pop(meta.uid, None)
 
 
-def condition_patch(pod: Pod, wait: Wait, clock: Clock) -> Document:
+def condition_patch(pod: Pod, wait: PendingReason, clock: Clock) -> Document:
     """With the uid, so that a pod made again under the name is not hit."""
     status: Document = {"conditions": [_written(pod, wait, clock)]} if wait.reason else {}
     if wait.nominated is not None:
@@ -155,7 +155,7 @@ def condition_patch(pod: Pod, wait: Wait, clock: Clock) -> Document:
     return {"metadata": {"uid": pod.metadata.uid}, "status": status}
 
 
-def _written(pod: Pod, wait: Wait, clock: Clock) -> Document:
+def _written(pod: Pod, wait: PendingReason, clock: Clock) -> Document:
     before = _condition(pod)
     condition: Document = {
         "type": SCHEDULED,
@@ -169,7 +169,7 @@ def _written(pod: Pod, wait: Wait, clock: Clock) -> Document:
     return condition
 
 
-def _nomination(pod: Pod, before: Wait | None, wait: Wait) -> str | None:
+def _nomination(pod: Pod, before: PendingReason | None, wait: PendingReason) -> str | None:
     """What is to be written of it; None: there is none, nor was there."""
     known = before.nominated if before is not None else pod.status.nominated_node_name or None
     wanted = known if wait.nominated is None else wait.nominated
@@ -180,12 +180,12 @@ def _condition(pod: Pod) -> PodCondition | None:
     return next((each for each in pod.status.conditions if each.type == SCHEDULED), None)
 
 
-def _told_by(pod: Pod) -> Wait | None:
+def _told_by(pod: Pod) -> PendingReason | None:
     found = _condition(pod)
     nominated = pod.status.nominated_node_name or None
     if found is None or found.status != "False":
-        return Wait("", "", nominated) if nominated else None
-    return Wait(found.reason, found.message, nominated)
+        return PendingReason("", "", nominated) if nominated else None
+    return PendingReason(found.reason, found.message, nominated)
 
 
 def _scheduled(pod: ObjectMeta, node: str) -> Occurrence:

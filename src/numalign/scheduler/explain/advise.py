@@ -10,11 +10,11 @@ from typing import Final
 from numalign.placement.explain import wording
 from numalign.placement.explain.reasons import AnySuggestion, Freeing, Shrinking, Waiting
 from numalign.placement.rowmodel.causes import Cause
-from numalign.scheduler.choose.attempt import Surroundings
-from numalign.scheduler.choose.profiles import Profile
+from numalign.scheduler.choose.choose import AttemptContext
 from numalign.scheduler.explain import freepods, relax, shrink
 from numalign.scheduler.explain.explanations import Explained
 from numalign.scheduler.explain.trial import FitSearch
+from numalign.scheduler.profiles import Profile
 
 NODES_TRIED: Final = 6
 """Of those that lack least, for pods to free."""
@@ -24,7 +24,7 @@ MOST: Final = 0.5
 """The part of a request that it is easy to make do with."""
 
 
-def found(explained: Explained, profile: Profile, around: Surroundings) -> tuple[AnySuggestion, ...]:
+def found(explained: Explained, profile: Profile, around: AttemptContext) -> tuple[AnySuggestion, ...]:
     """Empty: it fits, or nothing that was tried helps."""
     if explained.fits or explained.problem is not None:
         return ()

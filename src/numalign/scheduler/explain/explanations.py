@@ -2,12 +2,19 @@
 
 The command line asks for pods that wait and for pods that are only thought of. Rules and zones are asked as in an
 attempt (`choosing`): each node tells the first reason it meets. A node is named as fitting only if the pod would be
-placed there. Answers of one kind become one cause, with the best numbers that any of its nodes has."""
+placed there. Answers of one kind become one cause, with the best numbers that any of its nodes has.
+
+Where one pod is, and what has become of it so far: for whoever asks about a pod by name.
+
+`numalign explain pod` starts with it. Zones are those of the ledger, with how sure we are of them; what the pod's own
+status says is passed on as it is. Pure.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from functools import cached_property
 from typing import Final
 
@@ -17,22 +24,22 @@ from numalign.api.errors import BadObject
 from numalign.api.objects.pod import Pod
 from numalign.placement.columns.nodefacts import Assumption
 from numalign.placement.decisions import Code
-from numalign.placement.explain import answers, reasons, whatif, wording
+from numalign.placement.explain import answers, nodeview, reasons, whatif, wording
+from numalign.placement.explain.nodeview import Tenant
 from numalign.placement.explain.reasons import Group, Reason
 from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit
 from numalign.placement.rules.rule import Refusal, Rows
-from numalign.scheduler.choose import filtering, zonefilter
-from numalign.scheduler.choose.attempt import Surroundings
-from numalign.scheduler.choose.choose import Attempt
+from numalign.scheduler.choose import filtering, stormguard
+from numalign.scheduler.choose.choose import Attempt, AttemptContext
+from numalign.scheduler.choose.cluster import Cluster
 from numalign.scheduler.choose.filtering import Filtered, Refused
-from numalign.scheduler.choose.profiles import ZONES, Profile
-from numalign.scheduler.cluster import Cluster
+from numalign.scheduler.profiles import ZONES, Profile
 
 MOST_TRIALS: Final = 256
 """Nodes on which it takes the model to be sure, and that are asked; of more it is only said that they may fit."""
 
 
-class Answer(Struct, frozen=True, kw_only=True, dict=True):
+class RejectedNodes(Struct, frozen=True, kw_only=True, dict=True):
     """Why a node refuses the pod, or many nodes do."""
 
     plugin: str
@@ -60,7 +67,7 @@ class Answer(Struct, frozen=True, kw_only=True, dict=True):
         return self.plugin, *(self.texts if self.reason is None else self.reason.kind)
 
 
-Cause = Group[Answer]
+Cause = Group[RejectedNodes]
 """Nodes that refuse for one kind of reason."""
 
 
@@ -72,7 +79,7 @@ class Explained(Struct, frozen=True, kw_only=True, dict=True):
     """Nodes on which it would be placed now."""
     untried: tuple[str, ...] = ()
     """Nodes that may fit; too many for all of them to be tried."""
-    refused: Mapping[str, Answer] = field(default_factory=dict)
+    refused: Mapping[str, RejectedNodes] = field(default_factory=dict)
     """By node."""
     warned: Mapping[str, Reason] = field(default_factory=dict)
     """Fitting nodes that do not keep what the pod would prefer."""
@@ -80,7 +87,7 @@ class Explained(Struct, frozen=True, kw_only=True, dict=True):
     """On how many nodes something was supposed that their reports do not say."""
     zones: bool = True
     """Whether the profile looks at zones."""
-    problem: Answer | None = None
+    problem: RejectedNodes | None = None
     """Why no node is looked at: the pod itself is refused."""
 
     @property
@@ -114,19 +121,19 @@ class Explained(Struct, frozen=True, kw_only=True, dict=True):
         return [*unasked, *said, *(wording.assumption(what, nodes) for what, nodes in assumed)]
 
 
-def explained(pod: Pod, profile: Profile, around: Surroundings, now: float = 0.0) -> Explained:
+def explained(pod: Pod, profile: Profile, around: AttemptContext, now: float = 0.0) -> Explained:
     """What every node says now."""
     cluster = around.cluster
     empty = Explained(pod=pod, profile=profile.name, nodes=cluster.nodes, zones=profile.zones)
     try:
-        attempt = around.attempt(zonefilter.read(profile, pod), zonefilter.shape(profile, cluster.engine, pod), now, 0)
+        attempt = around.attempt(filtering.read(profile, pod), filtering.shape(profile, cluster.engine, pod), now, 0)
     except BadObject as problem:
         return _refused(empty, ZONES, Refusal((str(problem),)))
     found = filtering.filtered(pod, profile.filters, cluster.world)
     if isinstance(found, Refused):
         return _refused(empty, found.plugins[0], found.refusal)
     filtering.respecting(
-        found, attempt.promised, zonefilter.survey(profile, cluster.engine, attempt.shape, found.fitting)
+        found, attempt.promised, filtering.survey(profile, cluster.engine, attempt.shape, found.fitting)
     )
     zones = _Zones(attempt, cluster)
     if profile.zones:
@@ -143,7 +150,7 @@ def explained(pod: Pod, profile: Profile, around: Surroundings, now: float = 0.0
     )
 
 
-PROMISED: Final = Answer(plugin=ZONES, texts=(wording.PROMISED,))
+PROMISED: Final = RejectedNodes(plugin=ZONES, texts=(wording.PROMISED,))
 
 
 class _Zones:
@@ -155,10 +162,10 @@ class _Zones:
         self._answers = answers.of(cluster.engine, attempt.pod)
         self._whatif = whatif.of(cluster.engine, attempt.pod, attempt.shape)
         self._trials = 0
-        self._shared: dict[int, Answer] = {}
+        self._shared: dict[int, RejectedNodes] = {}
         self.fitting: list[str] = []
         self.untried: list[str] = []
-        self.refused: dict[str, Answer] = {}
+        self.refused: dict[str, RejectedNodes] = {}
         self.warned: dict[str, Reason] = {}
 
     def ignore(self, found: Filtered) -> None:
@@ -176,7 +183,7 @@ class _Zones:
         kept_off = self._attempt.kept_off
         for row in found.fitting.tolist():
             if row in kept_off:
-                self.refused[self._names[row]] = Answer(plugin=ZONES, texts=(kept_off[row],))
+                self.refused[self._names[row]] = RejectedNodes(plugin=ZONES, texts=(kept_off[row],))
             else:
                 self._sort(row)
 
@@ -192,11 +199,11 @@ class _Zones:
         else:
             self.refused[name] = self._told(reason or self._answers.uncertain(row))
 
-    def stock(self, plugin: str, said: Refusal, row: int) -> Answer:
+    def stock(self, plugin: str, said: Refusal, row: int) -> RejectedNodes:
         """A rule's refusal, with amounts where the node has not enough left as a whole."""
         found = self._answers.reason(row) if plugin == NodeResourcesFit.name else None
         reason = found if found is not None and found.code is Code.TOTALS else None
-        return Answer(plugin=plugin, texts=said.reasons, reason=reason, unresolvable=said.unresolvable)
+        return RejectedNodes(plugin=plugin, texts=said.reasons, reason=reason, unresolvable=said.unresolvable)
 
     def assumptions(self, rows: Rows) -> Mapping[Assumption, int]:
         return Counter(each for row in rows.tolist() for each in self._answers.assumptions(row))
@@ -220,21 +227,102 @@ class _Zones:
         self._trials += 1
         return self._whatif.admits(row, ())
 
-    def _told(self, reason: Reason) -> Answer:
+    def _told(self, reason: Reason) -> RejectedNodes:
         if id(reason) not in self._shared:
             texts = (wording.reference(reason),)
-            self._shared[id(reason)] = Answer(plugin=ZONES, texts=texts, reason=reason, unresolvable=reason.structural)
+            self._shared[id(reason)] = RejectedNodes(
+                plugin=ZONES, texts=texts, reason=reason, unresolvable=reason.structural
+            )
         return self._shared[id(reason)]
 
 
-def _merged(alike: Sequence[Answer]) -> Answer:
+def _merged(alike: Sequence[RejectedNodes]) -> RejectedNodes:
     first = alike[0]
     told = [answer.reason for answer in alike if answer.reason is not None]
     if len(told) < 2:
         return first
-    return Answer(plugin=first.plugin, texts=first.texts, reason=reasons.merged(told), unresolvable=first.unresolvable)
+    return RejectedNodes(
+        plugin=first.plugin, texts=first.texts, reason=reasons.merged(told), unresolvable=first.unresolvable
+    )
 
 
 def _refused(empty: Explained, plugin: str, refusal: Refusal) -> Explained:
-    answer = Answer(plugin=plugin, texts=refusal.reasons, unresolvable=refusal.unresolvable)
+    answer = RejectedNodes(plugin=plugin, texts=refusal.reasons, unresolvable=refusal.unresolvable)
     return structs.replace(empty, problem=answer)
+
+
+SCHEDULED: Final = "PodScheduled"
+
+
+class Stage(StrEnum):
+    GATED = "gated"
+    WAITING = "waiting"
+    DECIDED = "decided"
+    """A node was chosen; the binding is not seen yet."""
+    BOUND = "bound"
+    RUNNING = "running"
+    REJECTED = "rejected"
+    """Its node turned it away."""
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+
+
+WITHOUT_NODE: Final = frozenset({Stage.GATED, Stage.WAITING})
+OVER: Final = frozenset({Stage.REJECTED, Stage.SUCCEEDED, Stage.FAILED})
+
+
+class PodProgress(Struct, frozen=True, kw_only=True):
+    stage: Stage
+    node: str = ""
+    is_leaving: bool = False
+    """It was deleted, and has not ended yet."""
+    tenant: Tenant | None = None
+    """What it holds on its node, as the ledger has it. None: it has none, or the node has no report."""
+    gates: tuple[str, ...] = ()
+    nominated: str = ""
+    reason: str = ""
+    message: str = ""
+    """What its status says last: of its scheduling while it waits, else of the pod itself."""
+
+
+def of(pod: Pod, cluster: Cluster) -> PodProgress:
+    decided = cluster.assumed.get(pod.metadata.uid)
+    node = pod.spec.node_name or (decided.pod.spec.node_name if decided is not None else "")
+    stage = _stage(pod, decided=decided is not None)
+    reason, message = _said(pod, stage)
+    return PodProgress(
+        stage=stage,
+        node=node,
+        is_leaving=pod.metadata.deletion_timestamp is not None,
+        tenant=_tenant(pod, node, cluster) if node and stage not in OVER else None,
+        gates=tuple(gate.name for gate in pod.spec.scheduling_gates),
+        nominated=pod.status.nominated_node_name,
+        reason=reason,
+        message=message,
+    )
+
+
+def _stage(pod: Pod, *, decided: bool) -> Stage:
+    if pod.status.is_finished:
+        if stormguard.is_rejection(pod):
+            return Stage.REJECTED
+        return Stage.SUCCEEDED if pod.status.phase == "Succeeded" else Stage.FAILED
+    if pod.spec.node_name:
+        return Stage.RUNNING if pod.has_started else Stage.BOUND
+    if decided:
+        return Stage.DECIDED
+    return Stage.GATED if pod.spec.scheduling_gates else Stage.WAITING
+
+
+def _said(pod: Pod, stage: Stage) -> tuple[str, str]:
+    if stage not in WITHOUT_NODE:
+        return pod.status.reason, pod.status.message
+    scheduled = (each for each in pod.status.conditions if each.type == SCHEDULED and each.status == "False")
+    said = next(scheduled, None)
+    return (said.reason, said.message) if said is not None else ("", "")
+
+
+def _tenant(pod: Pod, node: str, cluster: Cluster) -> Tenant | None:
+    held = nodeview.of(cluster.engine, node)
+    tenants = held.tenants if held is not None else ()
+    return next((each for each in tenants if each.uid == pod.metadata.uid), None)

@@ -15,8 +15,8 @@ from numalign.placement.columns import shapes
 from numalign.placement.explain import nodeview
 from numalign.placement.explain.nodeview import Occupancy
 from numalign.placement.explain.reasons import Freeing, Lack
-from numalign.placement.rules.clusterstate import Assigned
-from numalign.scheduler.explain.explanations import Answer
+from numalign.placement.rules.clusterstate import AssignedPod
+from numalign.scheduler.explain.explanations import RejectedNodes
 from numalign.scheduler.explain.trial import FitSearch
 
 STAYING: Final = frozenset({"DaemonSet", "Node"})
@@ -24,7 +24,7 @@ MOST_SINGLES: Final = 64
 MIRRORED: Final = "kubernetes.io/config.mirror"
 
 
-def found(pod: Pod, node: str, answer: Answer, search: FitSearch) -> Freeing | None:
+def found(pod: Pod, node: str, answer: RejectedNodes, search: FitSearch) -> Freeing | None:
     """None: the node would not take the pod even without all others, or nobody can tell."""
     movable = {each.uid: each for each in search.pods_on(node) if _is_movable(each, search)}
     # Beside pods on their way nothing less than everybody's end could be promised, which is no advice.
@@ -69,7 +69,7 @@ def _inside(order: Sequence[str], held: Occupancy | None, zone: int) -> list[str
     return [uid for uid in order if uid in touching]
 
 
-def _told(node: str, gone: Sequence[Assigned], lack: Lack | None, held: Occupancy | None) -> Freeing:
+def _told(node: str, gone: Sequence[AssignedPod], lack: Lack | None, held: Occupancy | None) -> Freeing:
     names = tuple(sorted(each.pod.metadata.full_name for each in gone))
     uids = {each.uid for each in gone}
     if lack is None:
@@ -89,7 +89,7 @@ def _zones_of(held: Occupancy, uids: Iterable[str], resource: str) -> tuple[int,
     return tuple(sorted({zone for each in charges if each.resource == resource for zone in each.zones}))
 
 
-def _amount(held: Occupancy | None, uid: str, lack: Lack | None, assigned: Assigned) -> tuple[bool, int]:
+def _amount(held: Occupancy | None, uid: str, lack: Lack | None, assigned: AssignedPod) -> tuple[bool, int]:
     """How much of what is lacking the pod holds; those who hold none of it come last, because they will not do."""
     if lack is None:
         return False, 0
@@ -99,11 +99,11 @@ def _amount(held: Occupancy | None, uid: str, lack: Lack | None, assigned: Assig
     return not amount, amount
 
 
-def _requested(assigned: Assigned, resource: str) -> int:
+def _requested(assigned: AssignedPod, resource: str) -> int:
     return shapes.totals(assigned.pod).get(resource, 0)
 
 
-def _is_movable(assigned: Assigned, search: FitSearch) -> bool:
+def _is_movable(assigned: AssignedPod, search: FitSearch) -> bool:
     """Not one that comes back by itself, and not one that was only just decided."""
     meta = assigned.pod.metadata
     stays = (meta.controller is not None and meta.controller.kind in STAYING) or MIRRORED in meta.annotations

@@ -13,19 +13,19 @@ from typing import Final
 from msgspec import structs
 
 from numalign.api.attributes import intent as intents
+from numalign.api.objects import nodematching
 from numalign.api.objects.node import Taint
 from numalign.api.objects.pod import Pod, Toleration
 from numalign.placement.columns.intent import Unkept
 from numalign.placement.explain.reasons import Relaxing
 from numalign.placement.rules.clusterstate import TaintKey
-from numalign.placement.rules.nodes import tolerations
+from numalign.placement.rules.nodes import nodespec
 from numalign.placement.rules.nodes.nodeaffinity import NodeAffinity
-from numalign.placement.rules.nodes.nodeunschedulable import NodeUnschedulable
-from numalign.placement.rules.nodes.tainttoleration import TaintToleration
+from numalign.placement.rules.nodes.nodespec import NodeUnschedulable, TaintToleration
 from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit
-from numalign.scheduler.choose.profiles import ZONES
 from numalign.scheduler.explain.explanations import Cause, Explained
 from numalign.scheduler.explain.trial import FitSearch
+from numalign.scheduler.profiles import ZONES
 
 CORDON: Final = Toleration(key="node.kubernetes.io/unschedulable", operator="Exists")
 MOST_TAINTS: Final = 4
@@ -65,8 +65,8 @@ def _tolerating(pod: Pod, cause: Cause, search: FitSearch) -> Iterator[Ask]:
 
 
 def _untolerated(taints: Sequence[Taint], own: Sequence[Toleration]) -> tuple[TaintKey, ...]:
-    keys = ((taint.key, taint.value, taint.effect) for taint in taints if taint.effect in tolerations.KEEPS_AWAY)
-    return tuple(key for key in keys if not tolerations.tolerated(key, own))
+    keys = ((taint.key, taint.value, taint.effect) for taint in taints if taint.effect in nodespec.KEEPS_AWAY)
+    return tuple(key for key in keys if not nodematching.tolerated(*key, own))
 
 
 def _taint(taint: TaintKey) -> str:

@@ -14,34 +14,32 @@ from numalign.api.errors import BadObject
 from numalign.api.objects.pod import Pod
 from numalign.placement.explain import nodeview
 from numalign.placement.explain.nodeview import Occupancy
-from numalign.scheduler.bind import placementannotation
-from numalign.scheduler.choose import choose, zonefilter
-from numalign.scheduler.choose.attempt import Surroundings
-from numalign.scheduler.choose.choose import Attempt, Chosen
-from numalign.scheduler.choose.profiles import Profile
-from numalign.scheduler.choose.scoredetails import Ranked, Ranking
-from numalign.scheduler.events import messages
+from numalign.scheduler import placementannotation
+from numalign.scheduler.choose import choose, filtering, messages
+from numalign.scheduler.choose.choose import Attempt, AttemptContext, Chosen
+from numalign.scheduler.choose.decisionlog import DecisionRecord, ReplayedRandomness
+from numalign.scheduler.choose.scoring import NodeScore, ScoreDetails
 from numalign.scheduler.explain import explanations
-from numalign.scheduler.explain.decisionlog import Redrawn, Told
-from numalign.scheduler.explain.explanations import Answer
+from numalign.scheduler.explain.explanations import RejectedNodes
+from numalign.scheduler.profiles import Profile
 from numalign.scheduler.snapshot import restore
 from numalign.scheduler.snapshot.restore import Restored
 from numalign.scheduler.snapshot.snapshot import Snapshot
 
 
-class OnNode(Struct, frozen=True, kw_only=True):
+class NodeReplay(Struct, frozen=True, kw_only=True):
     """What one node had to say to the pod, and what it looked like then."""
 
     node: str
-    answer: Answer | None = None
+    answer: RejectedNodes | None = None
     """Why it refused; None: it would have taken the pod, as far as that was tried."""
-    ranked: Ranked | None = None
+    ranked: NodeScore | None = None
     """None: it was not scored."""
     occupied: Occupancy | None = None
     """None: it has no report, or nobody keeps books."""
 
 
-class Repeated(Struct, frozen=True, kw_only=True):
+class ReplayResult(Struct, frozen=True, kw_only=True):
     """`node` or `message`, as it came out now; `before`, as it was in life."""
 
     pod: str
@@ -49,10 +47,10 @@ class Repeated(Struct, frozen=True, kw_only=True):
     zones: str = ""
     """As in the placement annotation."""
     message: str = ""
-    best: tuple[Ranked, ...] = ()
-    on_node: OnNode | None = None
+    best: tuple[NodeScore, ...] = ()
+    on_node: NodeReplay | None = None
     """Of the node that was asked about."""
-    before: Told | None = None
+    before: DecisionRecord | None = None
     """None: the snapshot does not remember it."""
     problems: tuple[str, ...] = ()
 
@@ -66,7 +64,7 @@ class Repeated(Struct, frozen=True, kw_only=True):
         return (self.node, self.zones, self.message) == (self.before.node, self.before.zones, said)
 
 
-def repeated(taken: Snapshot, name: str, node: str = "") -> Repeated:
+def repeated(taken: Snapshot, name: str, node: str = "") -> ReplayResult:
     """`name`: namespace/name; `node`: told in depth. BadObject where the snapshot has no such pod or node, or nobody
     who would schedule it."""
     pod = taken.pod(name)
@@ -81,7 +79,7 @@ def repeated(taken: Snapshot, name: str, node: str = "") -> Repeated:
     return structs.replace(_asked(made, asked, before, node), before=before, problems=made.problems)
 
 
-def _recalled(decisions: Sequence[Told], uid: str) -> tuple[Told | None, list[str]]:
+def _recalled(decisions: Sequence[DecisionRecord], uid: str) -> tuple[DecisionRecord | None, list[str]]:
     """The pod's last attempt, and whoever was tried after it."""
     places = [place for place, each in enumerate(decisions) if each.uid == uid]
     if not places:
@@ -89,17 +87,17 @@ def _recalled(decisions: Sequence[Told], uid: str) -> tuple[Told | None, list[st
     return decisions[places[-1]], [each.uid for each in decisions[places[-1] + 1 :]]
 
 
-def _asked(made: Restored, pod: Pod, before: Told | None, node: str) -> Repeated:
+def _asked(made: Restored, pod: Pod, before: DecisionRecord | None, node: str) -> ReplayResult:
     name, profile = pod.metadata.full_name, _profile(made, pod)
     try:
-        shape = zonefilter.shape(profile, made.engine, pod)
+        shape = filtering.shape(profile, made.engine, pod)
     except BadObject as problem:
-        return Repeated(pod=name, message=str(problem))
-    surroundings = Surroundings(made.cluster, made.nominations, made.rejections)
+        return ReplayResult(pod=name, message=str(problem))
+    surroundings = AttemptContext(made.cluster, made.nominations, made.rejections)
     now, start = (before.at, before.start) if before is not None else (made.now, made.start)
-    ranking = Ranking(lambda: made.now)
+    ranking = ScoreDetails(lambda: made.now)
     attempt = surroundings.attempt(pod, shape, now, start, ranking)
-    chances = Redrawn(before.chances if before is not None else ())
+    chances = ReplayedRandomness(before.chances if before is not None else ())
     # Before the choice, which charges the node that it falls on.
     on_node = _on_node(made, surroundings, attempt, profile, node) if node else None
     found = choose.choose(attempt, profile, made.cluster, chances)
@@ -108,13 +106,15 @@ def _asked(made: Restored, pod: Pod, before: Told | None, node: str) -> Repeated
         decision = found.decision
         best = ranking.best(made.world, decision.node)
         zones = placementannotation.of(decision)
-        return Repeated(pod=name, node=decision.node, zones=zones, best=best, on_node=on_node)
-    return Repeated(pod=name, message=messages.refusal(found, pod, shape, made.engine).message, on_node=on_node)
+        return ReplayResult(pod=name, node=decision.node, zones=zones, best=best, on_node=on_node)
+    return ReplayResult(pod=name, message=messages.refusal(found, pod, shape, made.engine).message, on_node=on_node)
 
 
-def _on_node(made: Restored, around: Surroundings, attempt: Attempt, profile: Profile, node: str) -> OnNode:
+def _on_node(made: Restored, around: AttemptContext, attempt: Attempt, profile: Profile, node: str) -> NodeReplay:
     found = explanations.explained(attempt.pod, profile, around, attempt.now)
-    return OnNode(node=node, answer=found.problem or found.refused.get(node), occupied=nodeview.of(made.engine, node))
+    return NodeReplay(
+        node=node, answer=found.problem or found.refused.get(node), occupied=nodeview.of(made.engine, node)
+    )
 
 
 def _profile(made: Restored, pod: Pod) -> Profile:

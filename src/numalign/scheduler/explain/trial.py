@@ -17,12 +17,12 @@ from numalign.api.nrt.topologymanager import Policy
 from numalign.api.objects import resourcenames
 from numalign.api.objects.pod import Container, Pod
 from numalign.placement.explain.whatif import WhatIf
-from numalign.placement.rules.clusterstate import Assigned
-from numalign.scheduler.choose import filtering, zonefilter
-from numalign.scheduler.choose.attempt import Surroundings
+from numalign.placement.rules.clusterstate import AssignedPod
+from numalign.scheduler.choose import filtering
+from numalign.scheduler.choose.choose import AttemptContext
 from numalign.scheduler.choose.filtering import Refused
-from numalign.scheduler.choose.profiles import Profile
 from numalign.scheduler.preempt.dryrun import Trial, TrialPod
+from numalign.scheduler.profiles import Profile
 
 MOST_TRIALS: Final = 1_000
 """Of single nodes; beyond, nothing fits any more."""
@@ -30,10 +30,10 @@ NO_RULES: Final[Collection[str]] = frozenset()
 
 
 class FitSearch:
-    def __init__(self, around: Surroundings, profile: Profile, pod: Pod) -> None:
+    def __init__(self, around: AttemptContext, profile: Profile, pod: Pod) -> None:
         """`pod`: whose shape and place in the queue the questions are about."""
         self.cluster, self._profile = around.cluster, profile
-        self._promised = around.attempt(pod, zonefilter.shape(profile, around.cluster.engine, pod), 0.0, 0).promised
+        self._promised = around.attempt(pod, filtering.shape(profile, around.cluster.engine, pod), 0.0, 0).promised
         self._left = MOST_TRIALS
         self._last: tuple[Pod, TrialPod | None] | None = None
         """What was prepared for the pod that was asked about last."""
@@ -70,13 +70,13 @@ class FitSearch:
         """Whether its kubelet would admit the pod with another policy, and no other pod on it."""
         return self._spend() and self._zones(pod).admits_under(self.cluster.world.rows[node], policy)
 
-    def pods_on(self, node: str) -> tuple[Assigned, ...]:
+    def pods_on(self, node: str) -> tuple[AssignedPod, ...]:
         return tuple(self.cluster.world.on_row[self.cluster.world.rows[node]].values())
 
     def _fitting(self, pod: Pod, leave_out: Collection[str]) -> Iterator[str]:
         engine = self.cluster.engine
         try:
-            shape = zonefilter.shape(self._profile, engine, pod)
+            shape = filtering.shape(self._profile, engine, pod)
         except BadObject:
             return
         rules = tuple(rule for rule in self._profile.filters if rule.name not in leave_out)
@@ -84,15 +84,15 @@ class FitSearch:
         if isinstance(found, Refused):
             return
         rows = found.fitting
-        codes = zonefilter.survey(self._profile, engine, shape, rows)
-        zones = zonefilter.whatif(self._profile, engine, pod, shape)
+        codes = filtering.survey(self._profile, engine, shape, rows)
+        zones = filtering.whatif(self._profile, engine, pod, shape)
         for row in rows[codes[rows] >= 0].tolist():
             if row not in self._promised and (zones.is_final(row) or (self._spend() and zones.admits(row, ()))):
                 yield self.cluster.world.names[row]
 
     def _zones(self, pod: Pod) -> WhatIf:
         engine, profile = self.cluster.engine, self._profile
-        return zonefilter.whatif(profile, engine, pod, zonefilter.shape(profile, engine, pod))
+        return filtering.whatif(profile, engine, pod, filtering.shape(profile, engine, pod))
 
     def _trial_pod(self, pod: Pod) -> TrialPod | None:
         """None: a filter plugin refuses the pod on every node."""

@@ -16,7 +16,8 @@ from numalign.kube.leader.lease import Election
 from numalign.kube.resources import PODS
 from numalign.process import log, metrics
 from numalign.process.serve import Health, Page, PageRequest, PageResponse
-from numalign.scheduler import configdata, resourcemetrics
+from numalign.scheduler import metrics as resourcemetrics
+from numalign.scheduler import settings
 from numalign.scheduler.main import Scheduler
 from numalign.scheduler.snapshot import dump, files
 
@@ -42,7 +43,7 @@ def pages(scheduler: Scheduler, config: Configuration, election: Election | None
         "/metrics": lambda _: PageResponse(scheduler.metrics.registry.text(), content_type=metrics.CONTENT_TYPE),
         "/metrics/slis": lambda _: PageResponse(health.registry.text(), content_type=metrics.CONTENT_TYPE),
         "/metrics/resources": lambda _: _resources(scheduler),
-        "/configz": lambda _: _json({"kubescheduler.config.k8s.io": configdata.plain(config)}),
+        "/configz": lambda _: _json({"kubescheduler.config.k8s.io": settings.plain(config)}),
         "/debug/state": lambda asked: _state(scheduler, asked),
         "/debug/decisions": lambda asked: _json(dump.decisions(scheduler, asked.query.get("pod", ""))),
         "/debug/dump": lambda _: _dump(scheduler),

@@ -21,15 +21,16 @@ from numalign.placement.decisions import Wake, WakeCause
 from numalign.placement.explain import wording
 from numalign.placement.rules.volumes.volumestock import Shelf
 from numalign.process.log import about
-from numalign.scheduler.choose.profiles import Profile
-from numalign.scheduler.cluster import Cluster
-from numalign.scheduler.events.podhistory import SILENT, Stories
+from numalign.scheduler.choose import stormguard
+from numalign.scheduler.choose.cluster import Cluster
+from numalign.scheduler.choose.stormguard import StormGuard
+from numalign.scheduler.events.podhistory import SILENT, PodHistories
 from numalign.scheduler.events.publish import Publisher
-from numalign.scheduler.intake import clusterevents, stormguard
-from numalign.scheduler.intake.clusterevents import Action, ClusterEvent, Happening, Resource
-from numalign.scheduler.intake.stormguard import Rejections
 from numalign.scheduler.metrics import Metrics
-from numalign.scheduler.queue.queue import Queue
+from numalign.scheduler.profiles import Profile
+from numalign.scheduler.queue import clusterevents
+from numalign.scheduler.queue.clusterevents import Action, ClusterEvent, ObjectChange, Resource
+from numalign.scheduler.queue.queue import SchedulingQueue
 
 LOG: Final = logging.getLogger(__name__)
 T = TypeVar("T", bound=Named)
@@ -47,16 +48,16 @@ class Intake:
     def __init__(
         self,
         cluster: Cluster,
-        queue: Queue,
+        queue: SchedulingQueue,
         profiles: Mapping[str, Profile],
         *,
         publisher: Publisher,
-        rejections: Rejections,
+        rejections: StormGuard,
         counts: Metrics,
         clock: Clock,
         wake: Callable[[], None],
         clears_rejected: bool = False,
-        stories: Stories = SILENT,
+        stories: PodHistories = SILENT,
     ) -> None:
         """`clears_rejected`: delete pods of ours that their node turned away."""
         self._cluster, self._queue, self._profiles = cluster, queue, profiles
@@ -89,7 +90,7 @@ class Intake:
         events = (NODE_ADDED,) if old is None else clusterevents.node_changes(old, new)
         wakes = self._cluster.node(new)
         for event in events:
-            self._queue.move(Happening(event, old, new), now)
+            self._queue.move(ObjectChange(event, old, new), now)
         # Heartbeats wake nobody.
         if events:
             self._woken(wakes)
@@ -98,7 +99,7 @@ class Intake:
         name = node.metadata.name
         self._rejections.gone(name)
         wakes = self._cluster.node_gone(name)
-        self._queue.move(Happening(NODE_DELETED, node), self._clock.now())
+        self._queue.move(ObjectChange(NODE_DELETED, node), self._clock.now())
         self._woken(wakes)
 
     def topology(self, change: Change[NodeResourceTopology]) -> None:
@@ -119,7 +120,7 @@ class Intake:
                 action = Action.DELETE
             else:
                 return
-            self._queue.move(Happening(ClusterEvent(resource, action), change.old, change.new), self._clock.now())
+            self._queue.move(ObjectChange(ClusterEvent(resource, action), change.old, change.new), self._clock.now())
 
         return handle
 
@@ -164,16 +165,16 @@ class Intake:
             if not was_over:
                 self._ended(pod, is_first_look=old is None)
         elif is_new:
-            self._queue.move(Happening(POD_ASSIGNED, None, pod), now)
+            self._queue.move(ObjectChange(POD_ASSIGNED, None, pod), now)
             self._tell(pod, "seen on its node", node=pod.spec.node_name)
         elif old is not None:
             for event in clusterevents.pod_changes(old, pod, Resource.ASSIGNED_POD):
-                self._queue.move(Happening(event, old, pod), now)
+                self._queue.move(ObjectChange(event, old, pod), now)
 
     def _ended(self, pod: Pod, *, is_first_look: bool) -> None:
         """Its node has no more of it; where it never began there, its like stay away for a while."""
         now = self._clock.now()
-        self._queue.move(Happening(clusterevents.ASSIGNED_POD_DELETED, pod), now)
+        self._queue.move(ObjectChange(clusterevents.ASSIGNED_POD_DELETED, pod), now)
         if is_first_look or not stormguard.is_rejection(pod):
             return
         profile = self._profiles.get(pod.spec.scheduler_name)
@@ -202,7 +203,7 @@ class Intake:
         self._tell(pod, "gone", node=pod.spec.node_name)
         wakes = self._cluster.pod_gone(pod, now)
         if counted and not pod.status.is_finished:
-            self._queue.move(Happening(clusterevents.ASSIGNED_POD_DELETED, pod), now)
+            self._queue.move(ObjectChange(clusterevents.ASSIGNED_POD_DELETED, pod), now)
         self._woken(wakes)
 
     def _tell(self, pod: Pod, what: str, **fields: object) -> None:

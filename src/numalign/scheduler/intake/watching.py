@@ -9,11 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from numalign.api.decode.sharing import SharedNodes, SharedPods
-from numalign.api.objects.disruption import PodDisruptionBudget
-from numalign.api.objects.dynamicresources import DeviceClass
+from numalign.api.objects.sharing import SharedNodes, SharedPods
 from numalign.api.objects.volumes import CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttachment
-from numalign.api.objects.workloads import Namespace, ReplicaSet, ReplicationController, Service, StatefulSet
+from numalign.api.objects.workloads import (
+    DeviceClass,
+    Namespace,
+    PodDisruptionBudget,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+)
 from numalign.kube import errors, resources
 from numalign.kube.client import Client
 from numalign.kube.request import Selection
@@ -22,9 +28,9 @@ from numalign.kube.watch.informer import DEFAULTS, Informer, Options
 from numalign.kube.watch.store import Change
 from numalign.placement.rules.volumes.volumestock import VolumeStock
 from numalign.scheduler.bind.volumes import CLAIMS, VOLUMES
-from numalign.scheduler.choose.plugins import Stock
-from numalign.scheduler.intake import clusterevents
+from numalign.scheduler.choose.plugins import Plugins
 from numalign.scheduler.intake.intake import Intake
+from numalign.scheduler.queue import clusterevents
 
 T = TypeVar("T", bound=Named)
 C = TypeVar("C", ReplicationController, ReplicaSet, StatefulSet)
@@ -48,8 +54,8 @@ OPTIONAL: Final[tuple[Resource[Any], ...]] = (TOPOLOGIES, DEVICE_CLASSES)
 """Not every cluster has them."""
 
 
-class Watched:
-    def __init__(self, client: Client, intake: Intake, stock: Stock, *, zones: bool = True) -> None:
+class Informers:
+    def __init__(self, client: Client, intake: Intake, stock: Plugins, *, zones: bool = True) -> None:
         """`zones`: whether some profile looks at them."""
         self._client = client
         self._intake = intake
@@ -111,28 +117,28 @@ class Watched:
         self.informers[resource.plural] = Informer(self._client, resource.everywhere(), handle, options)
 
 
-def _namespace(stock: Stock, change: Change[Namespace]) -> None:
+def _namespace(stock: Plugins, change: Change[Namespace]) -> None:
     if change.new is not None:
         stock.namespaces.put(change.new.metadata.name, change.new.metadata.labels)
     elif change.old is not None:
         stock.namespaces.drop(change.old.metadata.name)
 
 
-def _service(stock: Stock, change: Change[Service]) -> None:
+def _service(stock: Plugins, change: Change[Service]) -> None:
     if change.new is not None:
         stock.owners.put_service(change.new)
     elif change.old is not None:
         stock.owners.drop_service(change.old.metadata.namespace, change.old.metadata.name)
 
 
-def _budget(stock: Stock, change: Change[PodDisruptionBudget]) -> None:
+def _budget(stock: Plugins, change: Change[PodDisruptionBudget]) -> None:
     if change.new is not None:
         stock.budgets.put(change.new)
     elif change.old is not None:
         stock.budgets.drop(change.old.metadata.namespace, change.old.metadata.name)
 
 
-def _controller(stock: Stock, kind: type[C]) -> Callable[[Change[C]], None]:
+def _controller(stock: Plugins, kind: type[C]) -> Callable[[Change[C]], None]:
     def handle(change: Change[C]) -> None:
         if change.new is not None:
             stock.owners.put_controller(change.new)

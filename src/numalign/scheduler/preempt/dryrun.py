@@ -1,32 +1,51 @@
 """Dry runs: whether one node would take a pod if some of its pods were gone, by filter plugins and zones.
 
 `preemption` makes one `DryRun` for a preemptor and asks it about nodes; `answers` caches the results. Advice asks a
-`Trial` about pods that could be freed. Nothing is evicted or charged here."""
+`Trial` about pods that could be freed. Nothing is evicted or charged here.
+
+Answers of dry runs, kept by row: a cluster that was looked through once costs little to look through again.
+
+`preemption` searches here. For pods whose fate on a node hangs on nothing but that node, answers are shared by all that
+are alike, and hold until something about the node changes: its pods, its zones, who was promised its room, or what
+disruption budgets say about its pods. The best of many nodes is found by arrays.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Hashable, Sequence
 from functools import cached_property
+from typing import Any, Final
 
+import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
+from numalign.api.caches import LruCache
 from numalign.api.objects.pod import Pod
+from numalign.placement.columns.changelog import ChangeLog
 from numalign.placement.columns.shapes import Shape
 from numalign.placement.explain import wording
 from numalign.placement.explain.whatif import WhatIf
-from numalign.placement.rules.clusterstate import World
-from numalign.placement.rules.nodes import hostports
+from numalign.placement.rules import nodestate
+from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.nodes.nodeports import NodePorts
-from numalign.placement.rules.resources.candidates import FreedRow, FreedRows
-from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit, Want, Wants
-from numalign.placement.rules.rule import FITS, StaticFilter
-from numalign.scheduler.choose.filtering import Step
+from numalign.placement.rules.resources.resourcesfit import (
+    FreedRow,
+    FreedRows,
+    NodeResourcesFit,
+    ResourceRequest,
+    ResourceRequests,
+)
+from numalign.placement.rules.rule import FITS, Rows, StaticFilter
+from numalign.scheduler.choose.filtering import PreparedFilter
+from numalign.scheduler.choose.plugins import Budgets
 from numalign.scheduler.preempt import victims
-from numalign.scheduler.preempt.budgets import Budgets
 from numalign.scheduler.preempt.victims import Victims
+from numalign.scheduler.queue.nominations import Nominations
 
 
-class Answer(Struct, frozen=True, kw_only=True):
+class DryRunResult(Struct, frozen=True, kw_only=True):
     """Whom to evict from a node, or why that is no use."""
 
     victims: Victims | None = None
@@ -39,14 +58,16 @@ class TrialPod(Struct, frozen=True, kw_only=True):
     """A pod that trials are about, as filter plugins and the engine prepared it."""
 
     pod: Pod
-    steps: tuple[Step, ...]
+    steps: tuple[PreparedFilter, ...]
     whatif: WhatIf
-    world: World
+    world: ClusterState
 
     @property
-    def wants(self) -> tuple[Want, ...] | None:
+    def wants(self) -> tuple[ResourceRequest, ...] | None:
         """What NodeResourcesFit looks for; None: the profile does not have it."""
-        return next((step.prepared.refusals.wants for step in self.steps if isinstance(step.prepared, Wants)), None)
+        return next(
+            (step.prepared.refusals.wants for step in self.steps if isinstance(step.prepared, ResourceRequests)), None
+        )
 
 
 class DryRun(TrialPod, frozen=True, kw_only=True):
@@ -55,19 +76,19 @@ class DryRun(TrialPod, frozen=True, kw_only=True):
     shape: Shape
     budgets: Budgets
 
-    def on(self, row: int, beside: Sequence[Pod] = ()) -> Answer:
+    def on(self, row: int, beside: Sequence[Pod] = ()) -> DryRunResult:
         """`beside`: pods worth as much as this one, or more, that the room there is promised to."""
         there = (each.pod for each in self.world.on_row[row].values())
         lower = sorted((pod for pod in there if pod.spec.priority < self.pod.spec.priority), key=victims.importance)
         if not lower or not self.whatif.is_possible(row):
-            return Answer(reasons=(wording.NO_ZONES if lower else wording.NO_VICTIMS,))
+            return DryRunResult(reasons=(wording.NO_ZONES if lower else wording.NO_VICTIMS,))
         trial = Trial(self, row, beside)
         reasons = trial.refused([pod.metadata.uid for pod in lower])
         if reasons:
-            return Answer(reasons=reasons)
+            return DryRunResult(reasons=reasons)
         chosen = victims.chosen(lower, self.budgets.violated_by(lower), trial.holders, trial.fits)
         reasons = () if chosen else (wording.NOT_NEEDED,)
-        return Answer(victims=chosen, reasons=reasons, budgeted=self.budgets.cover(lower))
+        return DryRunResult(victims=chosen, reasons=reasons, budgeted=self.budgets.cover(lower))
 
     @property
     def likeness(self) -> Hashable | None:
@@ -75,7 +96,7 @@ class DryRun(TrialPod, frozen=True, kw_only=True):
         if not all(isinstance(step.rule, NodeResourcesFit | NodePorts) for step in self.steps):
             return None
         shape = type(self.whatif), self.shape.number
-        return self.pod.spec.priority, shape, self.wants, hostports.wanted(self.pod), len(self.steps)
+        return self.pod.spec.priority, shape, self.wants, nodestate.wanted(self.pod), len(self.steps)
 
 
 class Trial:
@@ -86,7 +107,7 @@ class Trial:
         self.holders = asked.whatif.holders(row)
         """What pods hold in which zones; whoever holds nothing does not matter there."""
         self._admitted: dict[frozenset[str], bool] = {}
-        self._others = tuple(step for step in asked.steps if not isinstance(step.prepared, Wants))
+        self._others = tuple(step for step in asked.steps if not isinstance(step.prepared, ResourceRequests))
 
     def fits(self, removed: Collection[str]) -> bool:
         """The same as `refused`, without saying why."""
@@ -102,7 +123,7 @@ class Trial:
                 return step.prepared.refusals[code].reasons
         return self._refused_by_engine(removed)
 
-    def _code(self, step: Step, removed: Collection[str]) -> int:
+    def _code(self, step: PreparedFilter, removed: Collection[str]) -> int:
         """With those that were promised room there, and without them, as they may never come (spec 4.5)."""
         code = step.rule.filter_row(step.prepared, self._row, removed, self._beside)
         if code != FITS or not self._beside:
@@ -129,6 +150,130 @@ class Trial:
         )
 
 
-def moving(steps: Sequence[Step]) -> tuple[Step, ...]:
+def moving(steps: Sequence[PreparedFilter]) -> tuple[PreparedFilter, ...]:
     """Those of rules that pods on the node can make change their mind."""
     return tuple(step for step in steps if not isinstance(step.rule, StaticFilter))
+
+
+UNKNOWN, NO, YES, AGAINST_BUDGETS = range(4)
+AT_ONCE: Final = 32
+"""Nodes that are asked before it is looked whether that is enough."""
+MOST_TABLES: Final = 64
+CRITERIA: Final = 5
+"""Numbers in a rank."""
+
+
+class DryRunTable:
+    """Answers by row, for pods that are alike."""
+
+    def __init__(self, rows: int) -> None:
+        self.states: NDArray[np.int8] = np.zeros(rows, np.int8)
+        self.victims: dict[int, Victims] = {}
+        self._ranks = np.zeros((CRITERIA, rows), np.float64)
+        self._why: NDArray[np.int32] = np.zeros(rows, np.int32)
+        self._reasons: list[tuple[str, ...]] = []
+        self._budgeted: NDArray[np.bool_] = np.zeros(rows, np.bool_)
+        self.read: tuple[int, ...] = ()
+        """How far the logs were read."""
+
+    def put(self, row: int, answer: DryRunResult) -> None:
+        self._budgeted[row] = answer.budgeted
+        if answer.victims is None:
+            self.states[row], self._why[row] = NO, self._place(answer.reasons)
+            return
+        self.states[row] = AGAINST_BUDGETS if answer.victims.violations else YES
+        self.victims[row] = answer.victims
+        self._ranks[:, row] = answer.victims.rank
+
+    def forget(self, rows: Rows | NDArray[np.int32]) -> None:
+        self.states[rows] = UNKNOWN
+
+    def forget_budgeted(self) -> None:
+        self.states[self._budgeted] = UNKNOWN
+
+    def best(self, rows: Rows) -> int:
+        """Of rows that have victims, by one criterion after the other; among equals the first."""
+        for ranks in self._ranks:
+            own = ranks[rows]
+            rows = rows[own == own.min()]
+            if len(rows) == 1:
+                break
+        return int(rows[0])
+
+    def reasons(self, rows: Rows) -> Counter[str]:
+        """Why nobody need leave these, how often each."""
+        found = Counter[str]()
+        places, counts = np.unique(self._why[rows], return_counts=True)
+        for place, count in zip(places.tolist(), counts.tolist(), strict=True):
+            found.update(dict.fromkeys(self._reasons[place], count))
+        return found
+
+    def _place(self, reasons: tuple[str, ...]) -> int:
+        if reasons not in self._reasons:
+            self._reasons.append(reasons)
+        return self._reasons.index(reasons)
+
+
+class DryRunCache:
+    def __init__(self, world: ClusterState, zones: ChangeLog, nominations: Nominations, budgets: Budgets) -> None:
+        """`zones`: rows of which the engine knows something new."""
+        self._world, self._logs, self._nominations = world, (world.totals.log, zones), nominations
+        self._budgets = budgets
+        self._tables: LruCache[Any, DryRunTable] = LruCache(MOST_TABLES)
+
+    def table(self, asked: DryRun) -> DryRunTable:
+        """What is known so far for pods like this one."""
+        likeness, rows = asked.likeness, self._world.capacity
+        table = DryRunTable(rows) if likeness is None else self._tables.get((likeness, rows), lambda: DryRunTable(rows))
+        read = self._read()
+        if table.read and table.read != read:
+            self._refresh(table)
+        table.read = read
+        return table
+
+    def candidates(self, asked: DryRun, table: DryRunTable, rows: Rows, enough: int) -> Rows:
+        """The first of these rows that have victims: so many, and one among them that goes against no budget."""
+        own = self._world.rows.get(self._nominations.node_of(asked.pod.metadata.uid), -1)
+        # What others are told about that node has this very pod among those who were promised its room.
+        table.forget(rows[rows == own])
+        while True:
+            states = table.states[rows]
+            unknown = np.flatnonzero(states == UNKNOWN)[:AT_ONCE]
+            known = int(unknown[0]) if len(unknown) else len(rows)
+            end = _end(states[:known], enough)
+            if end is not None or not len(unknown):
+                break
+            self._ask(asked, table, rows[unknown])
+        found: Rows = rows[:end][states[:end] >= YES]
+        return found
+
+    def _ask(self, asked: DryRun, table: DryRunTable, rows: Rows) -> None:
+        for row in rows.tolist():
+            table.put(row, asked.on(row, self._nominations.above(self._world.names[row], asked.pod)))
+
+    def _read(self) -> tuple[int, ...]:
+        budgets = self._budgets
+        logs = (log.generation for log in self._logs)
+        return budgets.selections, budgets.generation, self._nominations.changes, *logs
+
+    def _refresh(self, table: DryRunTable) -> None:
+        selections, generation, nominations, *logs = table.read
+        renamed = self._nominations.since(nominations)
+        changed = [log.since(read) for log, read in zip(self._logs, logs, strict=True)]
+        if selections != self._budgets.selections or renamed is None or any(each is None for each in changed):
+            table.states[:] = UNKNOWN
+            return
+        if generation != self._budgets.generation:
+            table.forget_budgeted()
+        for rows in changed:
+            if rows is not None:
+                table.forget(rows)
+        table.forget(np.array([self._world.rows[each] for each in renamed if each in self._world.rows], np.intp))
+
+
+def _end(states: NDArray[np.int8], enough: int) -> int | None:
+    """How many of the nodes it takes; None: more than these."""
+    candidates = np.cumsum(states >= YES)
+    clean = np.logical_or.accumulate(states == YES)
+    ends = np.flatnonzero((candidates >= enough) & clean)
+    return int(ends[0]) + 1 if len(ends) else None

@@ -3,7 +3,14 @@
 `cycle` asks for every pod that no node takes; `evictions` carries out what is decided. As the stock scheduler's
 DefaultPreemption decides (kube-scheduler spec 1.20), with the zones of nodes among the rules: victims are chosen so
 that the node's kubelet admits the pod once they are gone. Where that is not certain, nobody is evicted. No clock, no
-I/O."""
+I/O.
+
+Whether a pod that had others evicted is still to wait for its node.
+
+`preemption` asks before it evicts more. As long as victims are seen on the node, and as their containers may still run
+there; and until the node's report, which still shows them, is followed by another one. The first is the stock
+scheduler's rule (kube-scheduler spec 1.20); zones come free later than the node's totals, which takes the others.
+"""
 
 from __future__ import annotations
 
@@ -19,28 +26,70 @@ from numalign.api.schedulerconfig.pluginargs import DefaultPreemptionArgs
 from numalign.placement.columns.shapes import Shape
 from numalign.placement.decisions import Randomness
 from numalign.placement.explain import wording
-from numalign.placement.rules.resources.candidates import NO_VICTIMS, FreedRows
-from numalign.placement.rules.resources.resourcesfit import Wants
+from numalign.placement.rules.resources.resourcesfit import NO_VICTIMS, FreedRows, ResourceRequests
 from numalign.placement.rules.rule import FITS, Rows
-from numalign.scheduler.choose import zonefilter
+from numalign.scheduler.choose import filtering
 from numalign.scheduler.choose.choose import NoNode
-from numalign.scheduler.choose.filtering import Step
-from numalign.scheduler.choose.profiles import Profile
-from numalign.scheduler.cluster import Cluster
+from numalign.scheduler.choose.cluster import Cluster
+from numalign.scheduler.choose.filtering import PreparedFilter
+from numalign.scheduler.choose.plugins import Budgets
 from numalign.scheduler.preempt import dryrun
-from numalign.scheduler.preempt.budgets import Budgets
-from numalign.scheduler.preempt.dryrun import DryRun
-from numalign.scheduler.preempt.dryruncache import Answers
-from numalign.scheduler.preempt.reservations import Promises
+from numalign.scheduler.preempt.dryrun import DryRun, DryRunCache
 from numalign.scheduler.preempt.victims import Victims
+from numalign.scheduler.profiles import Profile
 from numalign.scheduler.queue.nominations import Nominations
+
+DISRUPTED: Final = "DisruptionTarget"
+BY_SCHEDULER: Final = "PreemptionByScheduler"
+PATIENCE: Final = 60.0
+"""Seconds after the victims' end in which a report is expected that does not show them any more."""
+SMALL: Final = 64
+
+
+class Reservations:
+    def __init__(self, cluster: Cluster, nominations: Nominations) -> None:
+        self._cluster, self._nominations = cluster, nominations
+        self._kept: dict[str, float] = {}
+        """By uid: when all victims were first found to be gone."""
+
+    def is_pending(self, pod: Pod, found: NoNode, now: float) -> bool:
+        uid = pod.metadata.uid
+        node = self._nominations.node_of(uid) or pod.status.nominated_node_name
+        row = self._cluster.world.rows.get(node)
+        if row is None or row in found.unresolvable:
+            return False
+        if self._has_terminating(pod, row):
+            return True
+        victims = self._nominations.victims_of(uid)
+        if any(each in self._cluster.world.pods or self._cluster.engine.charges(each) for each in victims):
+            return True
+        return bool(victims) and self._is_report_due(uid, found.code(row), now)
+
+    def _has_terminating(self, pod: Pod, row: int) -> bool:
+        there = (each.pod for each in self._cluster.world.on_row[row].values())
+        return any(each.spec.priority < pod.spec.priority and _is_preempted(each) for each in there)
+
+    def _is_report_due(self, uid: str, code: int, now: float) -> bool:
+        since = self._kept.setdefault(uid, now)
+        if len(self._kept) > SMALL + 2 * len(self._nominations):
+            self._kept = {each: at for each, at in self._kept.items() if self._nominations.victims_of(each)}
+        return self._cluster.engine.waits_for_report(code) and now < since + PATIENCE
+
+
+def _is_preempted(pod: Pod) -> bool:
+    """Whether it is on its way out because a scheduler wanted so."""
+    if pod.metadata.deletion_timestamp is None:
+        return False
+    condition = next((each for each in pod.status.conditions if each.type == DISRUPTED), None)
+    return condition is not None and condition.status == "True" and condition.reason == BY_SCHEDULER
+
 
 NEVER: Final = "Never"
 NOT_ELIGIBLE: Final = "not eligible due to preemptionPolicy=Never."
 TERMINATING: Final = "not eligible due to a terminating pod on the nominated node."
 
 
-class Preempts(Struct, frozen=True):
+class Nomination(Struct, frozen=True):
     """The pod gets a node once these are gone."""
 
     node: str
@@ -52,13 +101,13 @@ class Preempts(Struct, frozen=True):
         return f"found a potential placement for pod on node {self.node}, preempting {count} victims"
 
 
-class Declines(Struct, frozen=True):
+class NotPreempted(Struct, frozen=True):
     message: str
     is_final: bool = False
     """It was looked for and there is no way: what was promised to the pod earlier is void."""
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class PreemptionRequest(Struct, frozen=True, kw_only=True):
     pod: Pod
     shape: Shape
     found: NoNode
@@ -70,23 +119,23 @@ class Asked(Struct, frozen=True, kw_only=True):
 class Preemption:
     def __init__(self, cluster: Cluster, nominations: Nominations, budgets: Budgets) -> None:
         self._cluster, self._budgets = cluster, budgets
-        self._promises = Promises(cluster, nominations)
-        self._answers = Answers(cluster.world, cluster.engine.changes, nominations, budgets)
+        self._promises = Reservations(cluster, nominations)
+        self._answers = DryRunCache(cluster.world, cluster.engine.changes, nominations, budgets)
 
-    def decide(self, asked: Asked, rng: Randomness) -> Preempts | Declines:
+    def decide(self, asked: PreemptionRequest, rng: Randomness) -> Nomination | NotPreempted:
         if asked.pod.spec.preemption_policy == NEVER:
-            return Declines(NOT_ELIGIBLE)
+            return NotPreempted(NOT_ELIGIBLE)
         if self._promises.is_pending(asked.pod, asked.found, asked.now):
-            return Declines(TERMINATING)
+            return NotPreempted(TERMINATING)
         rows, counts = self._potential(asked), Counter[str]()
         best = self._best(asked, rows, rng, counts) if len(rows) else None
         if best is not None:
             return best
         if asked.found.nodes > len(rows):
             counts[wording.NOT_HELPFUL] += asked.found.nodes - len(rows)
-        return Declines(wording.unavailable(asked.found.nodes, counts), is_final=True)
+        return NotPreempted(wording.unavailable(asked.found.nodes, counts), is_final=True)
 
-    def _potential(self, asked: Asked) -> Rows:
+    def _potential(self, asked: PreemptionRequest) -> Rows:
         """Nodes on which taking pods away may help."""
         filtered, found = asked.found.filtered, asked.found
         if filtered is None:
@@ -96,7 +145,7 @@ class Preemption:
         rows: Rows = filtered.rows[hopeful[filtered.rows]]
         return rows
 
-    def _best(self, asked: Asked, rows: Rows, rng: Randomness, counts: Counter[str]) -> Preempts | None:
+    def _best(self, asked: PreemptionRequest, rows: Rows, rng: Randomness, counts: Counter[str]) -> Nomination | None:
         steps = asked.found.filtered.steps if asked.found.filtered is not None else ()
         turned = np.roll(rows, -int(rng.random() * len(rows)))
         hopeful = self._with_room(asked.pod, steps, turned, counts)
@@ -109,11 +158,11 @@ class Preemption:
             counts.update(table.reasons(hopeful))
             return None
         row = table.best(candidates)
-        return Preempts(self._cluster.world.names[row], table.victims[row])
+        return Nomination(self._cluster.world.names[row], table.victims[row])
 
-    def _with_room(self, pod: Pod, steps: Sequence[Step], rows: Rows, counts: Counter[str]) -> Rows:
+    def _with_room(self, pod: Pod, steps: Sequence[PreparedFilter], rows: Rows, counts: Counter[str]) -> Rows:
         """By totals alone, which is quickly said of all nodes; of the others it is counted why not."""
-        fit = next((step.prepared for step in steps if isinstance(step.prepared, Wants)), None)
+        fit = next((step.prepared for step in steps if isinstance(step.prepared, ResourceRequests)), None)
         wants = fit.refusals.wants if fit is not None else ()
         codes = FreedRows(wants, pod.spec.priority, self._cluster.world).codes()[rows]
         for code in np.unique(codes[codes != FITS]).tolist():
@@ -123,12 +172,12 @@ class Preemption:
         hopeful: Rows = rows[codes == FITS if fit is not None else codes != NO_VICTIMS]
         return hopeful
 
-    def _dry_run(self, asked: Asked, steps: Sequence[Step]) -> DryRun:
+    def _dry_run(self, asked: PreemptionRequest, steps: Sequence[PreparedFilter]) -> DryRun:
         return DryRun(
             pod=asked.pod,
             shape=asked.shape,
             steps=dryrun.moving(steps),
-            whatif=zonefilter.whatif(asked.profile, self._cluster.engine, asked.pod, asked.shape),
+            whatif=filtering.whatif(asked.profile, self._cluster.engine, asked.pod, asked.shape),
             world=self._cluster.world,
             budgets=self._budgets,
         )

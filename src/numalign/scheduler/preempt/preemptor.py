@@ -2,28 +2,53 @@
 
 `cycle` calls `attempt` once for such a pod. What `preemption` decides is entered here, so that the next pods respect
 it: the nomination, the nominations that it voids, the evictions. What is to be written into the pod goes back to the
-cycle."""
+cycle.
+
+Preemptions carried out: victims told why and deleted, a few calls at a time.
+
+`cycle` calls `start`, which never waits; `run` is a task with the workers. Until all calls for a preemptor are answered
+it stays out of the queue; then the end of its victims wakes it. A call that fails is made again; where that does not
+help, the pod is tried anew. Only the leader evicts, and only the very pod that was chosen:
+each call names its uid (kube-scheduler spec 1.20).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
 
 from msgspec import Struct
 
+from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.pod import Pod
+from numalign.kube import errors
+from numalign.kube.backoff import Exponential
+from numalign.kube.client import Client
+from numalign.kube.resources import PODS, DeleteOptions, Document, Preconditions
 from numalign.placement.decisions import Randomness
+from numalign.process.log import about
+from numalign.scheduler.events.podhistory import SILENT, PodHistories
 from numalign.scheduler.events.publish import Publisher
 from numalign.scheduler.metrics import Metrics
-from numalign.scheduler.preempt.preemption import Asked, Declines, Preemption, Preempts
-from numalign.scheduler.queue.queue import Queue
+from numalign.scheduler.preempt.preemption import (
+    BY_SCHEDULER,
+    DISRUPTED,
+    Nomination,
+    NotPreempted,
+    Preemption,
+    PreemptionRequest,
+)
+from numalign.scheduler.queue.queue import SchedulingQueue
+from numalign.scheduler.queue.wakeups import PREEMPTION
 
 
-class Evictor(Protocol):
+class EvictionStarter(Protocol):
     def start(self, preemptor: Pod, node: str, victims: Sequence[Pod]) -> None: ...
 
 
-class Told(Struct, frozen=True):
+class PreemptionOutcome(Struct, frozen=True):
     message: str = ""
     nominated: str | None = None
     """The node that the pod waits for; empty: for none any more; None: nothing new."""
@@ -33,9 +58,9 @@ class Preemptor:
     def __init__(
         self,
         preemption: Preemption,
-        queue: Queue,
+        queue: SchedulingQueue,
         *,
-        evictor: Evictor,
+        evictor: EvictionStarter,
         publisher: Publisher,
         counts: Metrics,
         rng: Randomness,
@@ -43,18 +68,18 @@ class Preemptor:
         self._preemption, self._queue, self._evictor = preemption, queue, evictor
         self._publisher, self._metrics, self._rng = publisher, counts, rng
 
-    def attempt(self, asked: Asked) -> Told:
+    def attempt(self, asked: PreemptionRequest) -> PreemptionOutcome:
         found = self._preemption.decide(asked, self._rng)
         self._metrics.preemption_attempts.add()
         uid = asked.pod.metadata.uid
-        if isinstance(found, Declines):
+        if isinstance(found, NotPreempted):
             if found.is_final:
                 self._queue.nominate(uid, "", asked.now)
-            return Told(f"preemption: {found.message}", "" if found.is_final else None)
+            return PreemptionOutcome(f"preemption: {found.message}", "" if found.is_final else None)
         self._carry_out(asked.pod, found, asked.now)
-        return Told(f"preemption: {found.message}", found.node)
+        return PreemptionOutcome(f"preemption: {found.message}", found.node)
 
-    def _carry_out(self, pod: Pod, found: Preempts, now: float) -> None:
+    def _carry_out(self, pod: Pod, found: Nomination, now: float) -> None:
         victims, uid = found.victims.pods, pod.metadata.uid
         self._metrics.preemption_victims.observe(number=len(victims))
         self._queue.nominate(uid, found.node, now)
@@ -65,3 +90,148 @@ class Preemptor:
             self._publisher.unnominated(other)
             self._queue.activate((other.metadata.uid,), now)
         self._evictor.start(pod, found.node, victims)
+
+
+LOG: Final = logging.getLogger(__name__)
+BACKOFF: Final = Exponential(first=0.1, longest=10.0, factor=5.0)
+TRIES: Final = 4
+WORKERS: Final = 16
+
+
+class PreemptionGate:
+    """The gate of pods for which others are being evicted."""
+
+    name: Final = PREEMPTION
+
+    def __init__(self) -> None:
+        self.uids: set[str] = set()
+
+    def holds(self, pod: Pod) -> bool:
+        return pod.metadata.uid in self.uids
+
+
+class Eviction(Struct, eq=False):
+    """Whatever has to be done for one preemptor."""
+
+    preemptor: Pod
+    node: str
+    victims: tuple[Pod, ...]
+    open: int = 0
+    """Calls that are not through."""
+    failed: bool = False
+
+
+Job = tuple[Eviction, Pod]
+
+
+class Evictor:
+    def __init__(
+        self,
+        client: Client,
+        queue: SchedulingQueue,
+        *,
+        gate: PreemptionGate,
+        publisher: Publisher,
+        leads: Callable[[], bool],
+        is_there: Callable[[str], bool],
+        wake: Callable[[], None],
+        stories: PodHistories = SILENT,
+    ) -> None:
+        """`is_there`: whether the pod of a uid still counts on a node."""
+        self._client, self._queue, self._gate = client, queue, gate
+        self._publisher, self._leads, self._is_there, self._wake = publisher, leads, is_there, wake
+        self._stories = stories
+        self._waiting: asyncio.Queue[Job] = asyncio.Queue()
+
+    def start(self, preemptor: Pod, node: str, victims: Sequence[Pod]) -> None:
+        # Whoever is on the way out already need not be told again.
+        staying = tuple(each for each in victims if each.metadata.deletion_timestamp is None)
+        if not staying:
+            return
+        eviction = Eviction(preemptor, node, staying, len(staying))
+        self._gate.uids.add(preemptor.metadata.uid)
+        for victim in staying:
+            self._waiting.put_nowait((eviction, victim))
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for number in range(WORKERS):
+                group.create_task(self._work(), name=f"evicting-{number}")
+
+    async def _work(self) -> None:
+        while True:
+            eviction, victim = await self._waiting.get()
+            gone = not eviction.failed and await self._evicted(eviction, victim)
+            eviction.failed = eviction.failed or not gone
+            eviction.open -= 1
+            if not eviction.open:
+                self._finished(eviction)
+
+    def _finished(self, eviction: Eviction) -> None:
+        """The victims' end wakes the preemptor, unless it was too early to do so, or is not to come."""
+        uid, clock = eviction.preemptor.metadata.uid, self._client.sender.clock
+        self._gate.uids.discard(uid)
+        if eviction.failed:
+            self._queue.nominations.expect(uid, ())
+        if eviction.failed or not all(self._is_there(each.metadata.uid) for each in eviction.victims):
+            self._queue.activate((uid,), clock.now())
+            self._wake()
+
+    async def _evicted(self, eviction: Eviction, victim: Pod) -> bool:
+        """Whether the pod is gone or about to end, for certain."""
+        for tries in range(TRIES):
+            if not self._leads():
+                return False
+            try:
+                if await self._told_and_deleted(eviction.preemptor, victim):
+                    self._publisher.preempted(victim.metadata, eviction.preemptor.metadata, eviction.node)
+                    self._tell(eviction, victim)
+                return True
+            except errors.KubeError as problem:
+                about_victim = about(pod=victim.metadata.full_name, uid=victim.metadata.uid)
+                LOG.warning("not evicted: %s", problem, extra=about_victim)
+                await self._pause(tries)
+        return False
+
+    def _tell(self, eviction: Eviction, victim: Pod) -> None:
+        preemptor, node = eviction.preemptor.metadata, eviction.node
+        self._stories.tell(victim.metadata, "evicted", node=node, by=preemptor.full_name)
+        self._stories.tell(preemptor, "evicted another", node=node, victim=victim.metadata.full_name)
+
+    async def _told_and_deleted(self, preemptor: Pod, victim: Pod) -> bool:
+        """False: there is no such pod any more."""
+        meta = victim.metadata
+        target = PODS.at(meta.name, meta.namespace)
+        try:
+            await self._client.patch(target.sub("status"), "strategic", self._told(preemptor, victim))
+            await self._client.delete(target, DeleteOptions(preconditions=Preconditions(uid=meta.uid)))
+        except errors.NotFound:
+            return False
+        except errors.Conflict as problem:
+            # The server says so if the name is another pod's by now.
+            return await self._is_same(meta, problem)
+        return True
+
+    async def _is_same(self, meta: ObjectMeta, problem: errors.Conflict) -> bool:
+        try:
+            pod = await self._client.get(PODS.at(meta.name, meta.namespace))
+        except errors.NotFound:
+            return False
+        if pod.metadata.uid == meta.uid:
+            raise problem
+        return False
+
+    def _told(self, preemptor: Pod, victim: Pod) -> Document:
+        condition = {
+            "type": DISRUPTED,
+            "status": "True",
+            "reason": BY_SCHEDULER,
+            "message": f"{preemptor.spec.scheduler_name}: preempting to accommodate a higher priority pod",
+            "observedGeneration": victim.metadata.generation,
+            "lastTransitionTime": self._client.sender.clock.wall().strftime("%Y-%m-%dT%H:%M:%SZ"),
+        }
+        return {"metadata": {"uid": victim.metadata.uid}, "status": {"conditions": [condition]}}
+
+    async def _pause(self, tries: int) -> None:
+        clock = self._client.sender.clock
+        await clock.sleep(BACKOFF.pause(tries + 1) * (1.0 + clock.chance() / 10))

@@ -1,9 +1,9 @@
-"""Whom to evict from one node: as few and as unimportant pods as possible, so that the preemptor is admitted.
+"""Selects the pods to evict from one node: as few and as unimportant ones as possible.
 
-All pods of a lower priority are taken away first; then each is given back, the most important first, as long as the
-pod still fits (kube-scheduler spec 1.20). Importance says nothing about zones: so the pods of each single zone are
-tried, too, and where that ranks better by the stock scheduler's own criteria, they are chosen. Pure: `fits` is
-asked."""
+`dryrun` calls `chosen` for each node. All pods of a lower priority are removed first; then each is reprieved, the most
+important first, as long as the preemptor still fits (kube-scheduler spec 1.20). Importance says nothing about zones: so
+the pods of each single zone are tried, too, and where that ranks better by kube-scheduler's own criteria, they are
+selected. Pure: `fits` is an argument."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Final, TypeVar
 
 from numalign.api.objects.pod import Pod
-from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.clusterstate import ClusterState
 
 T = TypeVar("T", bound=Sequence[object])
 REMEMBERED: Final = 8192
@@ -107,7 +107,7 @@ class Nominations:
 class ByRow(Mapping[int, T]):
     """What is known of nodes that have nominated pods, by row, each read when somebody asks: there may be thousands."""
 
-    def __init__(self, nominations: Nominations, world: World, read: Callable[[str], T]) -> None:
+    def __init__(self, nominations: Nominations, world: ClusterState, read: Callable[[str], T]) -> None:
         self._nominations, self._world, self._read = nominations, world, read
 
     def __getitem__(self, row: int) -> T:

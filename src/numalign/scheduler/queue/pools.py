@@ -2,17 +2,36 @@
 
 Only `queue` uses these. `Ordered` is a heap that tolerates removals: what was removed stays in the heap until it comes
 to the top, or until half of the heap is of that kind. `Parked` finds the few pods that an event may help without
-looking at the others."""
+looking at the others.
+
+How long a pod stays out of the way after an attempt that failed.
+
+Twice as long each time, up to a limit; `queue` asks. Ends are cut to whole seconds, so that pods whose backoff ends in
+the same second come out by priority and not by fractions (kube-scheduler spec 3.3, 3.8).
+
+The places where a pod waits: ready, backing off, backing off from an error, parked.
+
+`queue` decides where to; this puts the pod there, unless a gate holds it, counts it, and gives out the next one. A pod
+is in one place at a time, and parked ones are found by who refused them.
+"""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Container, Iterator
+import math
+from collections import Counter
+from collections.abc import Callable, Container, Iterator, Sequence
+from operator import attrgetter
 from typing import Any, Final, TypeVar
 
+from msgspec import Struct
+
+from numalign.kube.backoff import Exponential
 from numalign.placement.decisions import Wake
-from numalign.scheduler.choose.profiles import ZONES
-from numalign.scheduler.queue.queued import Queued
+from numalign.scheduler.profiles import ZONES
+from numalign.scheduler.queue import clusterevents
+from numalign.scheduler.queue.queued import Gate, QueuedPod, holding
+from numalign.scheduler.queue.wakeups import QueueingStrategy
 
 SMALL: Final = 64
 
@@ -21,32 +40,32 @@ Key = tuple[Any, ...]
 Entry = tuple[Key, str]
 
 
-class Ordered:
+class PriorityPool:
     """Pods by uid, the first by `key` at hand. What the key is made of must not change while a pod is in here."""
 
-    def __init__(self, key: Callable[[Queued], Key]) -> None:
+    def __init__(self, key: Callable[[QueuedPod], Key]) -> None:
         self._key = key
-        self._pods: dict[str, tuple[Queued, Entry]] = {}
+        self._pods: dict[str, tuple[QueuedPod, Entry]] = {}
         self._heap: list[Entry] = []
 
-    def put(self, queued: Queued) -> None:
+    def put(self, queued: QueuedPod) -> None:
         uid = queued.uid
         entry = self._key(queued), uid
         self._pods[uid] = queued, entry
         heapq.heappush(self._heap, entry)
 
-    def get(self, uid: str) -> Queued | None:
+    def get(self, uid: str) -> QueuedPod | None:
         found = self._pods.get(uid)
         return found[0] if found is not None else None
 
-    def remove(self, uid: str) -> Queued | None:
+    def remove(self, uid: str) -> QueuedPod | None:
         found = self._pods.pop(uid, None)
         if len(self._heap) > SMALL and len(self._heap) > 2 * len(self._pods):
             self._heap = [entry for _, entry in self._pods.values()]
             heapq.heapify(self._heap)
         return found[0] if found is not None else None
 
-    def first(self) -> Queued | None:
+    def first(self) -> QueuedPod | None:
         while self._heap:
             entry = self._heap[0]
             found = self._pods.get(entry[1])
@@ -56,14 +75,14 @@ class Ordered:
             heapq.heappop(self._heap)
         return None
 
-    def pop(self) -> Queued | None:
+    def pop(self) -> QueuedPod | None:
         queued = self.first()
         if queued is not None:
             _, uid = heapq.heappop(self._heap)
             del self._pods[uid]
         return queued
 
-    def __iter__(self) -> Iterator[Queued]:
+    def __iter__(self) -> Iterator[QueuedPod]:
         return (queued for queued, _ in self._pods.values())
 
     def __len__(self) -> int:
@@ -74,16 +93,16 @@ Rejector = tuple[str, str]
 """Profile and plugin."""
 
 
-class Parked:
+class UnschedulablePods:
     """Pods that wait for something to happen, gated ones among them."""
 
     def __init__(self) -> None:
-        self.by_rejector: dict[Rejector, dict[str, Queued]] = {}
-        self._pods: dict[str, tuple[Queued, tuple[Rejector, ...]]] = {}
-        self._by_zones: dict[int, tuple[Container[str] | None, dict[str, Queued]]] = {}
+        self.by_rejector: dict[Rejector, dict[str, QueuedPod]] = {}
+        self._pods: dict[str, tuple[QueuedPod, tuple[Rejector, ...]]] = {}
+        self._by_zones: dict[int, tuple[Container[str] | None, dict[str, QueuedPod]]] = {}
         """Pods that zones keep away, by the nodes in question as one object: pods of a kind share it."""
 
-    def put(self, queued: Queued) -> None:
+    def put(self, queued: QueuedPod) -> None:
         self.remove(queued.uid)
         rejectors = tuple((queued.profile, plugin) for plugin in queued.rejecting)
         self._pods[queued.uid] = queued, rejectors
@@ -93,11 +112,11 @@ class Parked:
             nodes = queued.rejection.zones_of
             self._by_zones.setdefault(id(nodes), (nodes, {}))[1][queued.uid] = queued
 
-    def get(self, uid: str) -> Queued | None:
+    def get(self, uid: str) -> QueuedPod | None:
         entry = self._pods.get(uid)
         return entry[0] if entry is not None else None
 
-    def remove(self, uid: str) -> Queued | None:
+    def remove(self, uid: str) -> QueuedPod | None:
         if uid not in self._pods:
             return None
         queued, rejectors = self._pods.pop(uid)
@@ -108,22 +127,160 @@ class Parked:
             _leave(self._by_zones, nodes, self._by_zones[nodes][1], uid)
         return queued
 
-    def blocked(self, what: object) -> dict[str, Queued]:
+    def blocked(self, what: object) -> dict[str, QueuedPod]:
         """Pods that zones keep away: from the node that a wake-up is about, or from any."""
-        found: dict[str, Queued] = {}
+        found: dict[str, QueuedPod] = {}
         for nodes, members in self._by_zones.values():
             if nodes is None or not isinstance(what, Wake) or what.node in nodes:
                 found |= members
         return found
 
-    def __iter__(self) -> Iterator[Queued]:
+    def __iter__(self) -> Iterator[QueuedPod]:
         return (queued for queued, _ in self._pods.values())
 
     def __len__(self) -> int:
         return len(self._pods)
 
 
-def _leave(groups: dict[K, Any], key: K, members: dict[str, Queued], uid: str) -> None:
+def _leave(groups: dict[K, Any], key: K, members: dict[str, QueuedPod], uid: str) -> None:
     del members[uid]
     if not members:
         del groups[key]
+
+
+NEVER = float("-inf")
+
+
+class PodBackoff(Struct, frozen=True):
+    """In seconds. A longest of 0: no backoff at all."""
+
+    initial: float = 1.0
+    longest: float = 10.0
+
+    def duration(self, attempts: int) -> float:
+        """After so many failed attempts in a row."""
+        return Exponential(self.initial, self.longest).pause(attempts)
+
+    def expiry(self, queued: QueuedPod) -> float:
+        """The second in which the backoff ends; long ago for a pod that has none."""
+        attempts = queued.errors or queued.refused
+        if attempts == 0 or self.longest == 0:
+            return NEVER
+        if queued.expiry is None:
+            queued.expiry = float(math.floor(queued.since + self.duration(attempts)))
+        return queued.expiry
+
+    def is_on(self, queued: QueuedPod, now: float) -> bool:
+        """Whether the pod still has to wait; through the whole second in which its backoff ends it does."""
+        return self.expiry(queued) >= math.floor(now)
+
+
+BACKOFF_ENDS: Final = (clusterevents.BACKOFF_COMPLETE, clusterevents.POPPED_EARLY)
+
+
+class WaitingPods:
+    def __init__(self, backoff: PodBackoff, gates: Sequence[Gate]) -> None:
+        self.incoming: Counter[tuple[str, str]] = Counter()
+        """Pods that came into a pool, by pool and event."""
+        self.parked = UnschedulablePods()
+        self._backoff, self._gates = backoff, gates
+        self._ready = PriorityPool(attrgetter("order"))
+        self._backing_off = PriorityPool(lambda queued: (backoff.expiry(queued), *queued.order))
+        self._erring = PriorityPool(lambda queued: (backoff.expiry(queued), *queued.order))
+        self._place: dict[str, PriorityPool | UnschedulablePods] = {}
+
+    @property
+    def ready(self) -> int:
+        return len(self._ready)
+
+    def __len__(self) -> int:
+        return len(self._place)
+
+    def get(self, uid: str) -> QueuedPod | None:
+        place = self._place.get(uid)
+        return place.get(uid) if place is not None else None
+
+    def remove(self, uid: str) -> None:
+        place = self._place.pop(uid, None)
+        if place is not None:
+            place.remove(uid)
+
+    def pop(self, now: float) -> QueuedPod | None:
+        """The first of those that are ready. If nobody is, nobody loses by ending a backoff early; errors do wait."""
+        queued = self._ready.pop()
+        while queued is None and (early := self._backing_off.first()) is not None:
+            self.make_ready(early, clusterevents.POPPED_EARLY, now)
+            queued = self._ready.pop()
+        if queued is not None:
+            del self._place[queued.uid]
+        return queued
+
+    def activate(self, uid: str, now: float) -> None:
+        queued = self.get(uid)
+        if queued is not None and self._ready.get(uid) is None:
+            self.make_ready(queued, clusterevents.FORCED.label, now)
+
+    def put(self, queued: QueuedPod, strategy: QueueingStrategy, label: str, now: float) -> bool:
+        """To where the strategy and its backoff let the pod go; whether that is anywhere but parked."""
+        if strategy is QueueingStrategy.SKIP:
+            return self._park(queued, label)
+        if strategy is QueueingStrategy.AFTER_BACKOFF and self._backoff.is_on(queued, now):
+            return self._make_back_off(queued, label)
+        return self.make_ready(queued, label, now)
+
+    def make_ready(self, queued: QueuedPod, label: str, now: float) -> bool:
+        if self._is_held(queued):
+            return self._park(queued, label)
+        queued.ready = now if queued.ready is None else queued.ready
+        # What only ended a backoff is not what woke it.
+        queued.cause = queued.cause if label in BACKOFF_ENDS and queued.cause else label
+        self._move(queued, self._ready)
+        self.incoming["active", label] += 1
+        return True
+
+    def end_backoffs(self, now: float) -> None:
+        for pool in (self._backing_off, self._erring):
+            while (queued := pool.first()) is not None and not self._backoff.is_on(queued, now):
+                self.make_ready(queued, clusterevents.BACKOFF_COMPLETE, now)
+
+    def due(self, now: float) -> float | None:
+        """When somebody can be popped, if nobody comes or is woken; None: never."""
+        if self._ready or self._backing_off:
+            return now
+        erring = self._erring.first()
+        return max(now, math.floor(self._backoff.expiry(erring)) + 1.0) if erring is not None else None
+
+    def by_pool(self) -> dict[str, list[QueuedPod]]:
+        """All of them, under the names that metrics use; the ready ones in the order of their turn."""
+        return {
+            "active": sorted(self._ready, key=lambda queued: queued.order),
+            "backoff": [*self._backing_off, *self._erring],
+            "unschedulable": [queued for queued in self.parked if not queued.gate],
+            "gated": [queued for queued in self.parked if queued.gate],
+        }
+
+    def _make_back_off(self, queued: QueuedPod, label: str) -> bool:
+        if self._is_held(queued):
+            return self._park(queued, label)
+        queued.cause = label
+        self._move(queued, self._erring if queued.rejection.is_error else self._backing_off)
+        self.incoming["backoff", label] += 1
+        return True
+
+    def _park(self, queued: QueuedPod, label: str) -> bool:
+        if self.parked.get(queued.uid) is None:
+            self.incoming["gated" if queued.gate else "unschedulable", label] += 1
+        if queued.gate:
+            queued.by_flush = False  # it was not tried, so that the flush has not helped it
+        self._move(queued, self.parked)
+        return False
+
+    def _is_held(self, queued: QueuedPod) -> bool:
+        queued.gate = holding(self._gates, queued.pod)
+        return bool(queued.gate)
+
+    def _move(self, queued: QueuedPod, place: PriorityPool | UnschedulablePods) -> None:
+        uid = queued.uid
+        self.remove(uid)
+        self._place[uid] = place
+        place.put(queued)

@@ -3,46 +3,113 @@
 Intake adds, updates and deletes pods and tells what happens in the cluster; the cycle pops one, and parks it again if
 it finds no node. Pure: `now` is an argument, and `due` says when it is worth asking again. A pod is in exactly one
 place: one of those in `waiting`, or in flight (kube-scheduler spec 3). What changed while it was in flight is not lost:
-it is parked as it was last seen, and events that it missed are played back to it."""
+it is parked as it was last seen, and events that it missed are played back to it.
+
+Pods that are being tried or bound, and what happened meanwhile.
+
+An event may be just what a pod needs whose attempt is about to fail, so events are kept as long as somebody is in
+flight, and `queue` plays them back to a pod that returns (kube-scheduler spec 3.8). A pod whose flight takes very long
+would keep all of them: the oldest are dropped then, and the pod is told that it missed some.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Final
 
 from msgspec import Struct, structs
 
 from numalign.api.objects.pod import Pod
 from numalign.placement.decisions import Wake, WakeCause
-from numalign.scheduler.choose.profiles import ZONES
-from numalign.scheduler.intake import clusterevents
-from numalign.scheduler.intake.clusterevents import Happening, Resource
-from numalign.scheduler.queue.backoff import PodBackoff
-from numalign.scheduler.queue.gates import Gate, SchedulingGates
-from numalign.scheduler.queue.inflight import Flights
+from numalign.scheduler.profiles import ZONES
+from numalign.scheduler.queue import clusterevents
+from numalign.scheduler.queue.clusterevents import ObjectChange, Resource
 from numalign.scheduler.queue.nominations import Nominations
-from numalign.scheduler.queue.queued import ERROR, Queued, Rejection
-from numalign.scheduler.queue.waiting import Waiting
-from numalign.scheduler.queue.wakeups import Strategy, Wakeups
+from numalign.scheduler.queue.pools import PodBackoff, WaitingPods
+from numalign.scheduler.queue.queued import ERROR, Gate, QueuedPod, Rejection, SchedulingGates
+from numalign.scheduler.queue.wakeups import QueueingStrategy, Wakeups
+
+MOST_EVENTS: Final = 20_000
+
+
+class InFlightPod(Struct, eq=False):
+    queued: QueuedPod
+    start: int
+    """How many events there had ever been when it began."""
+    latest: Pod
+    """The pod as it was last seen; an attempt goes on with the one it began with."""
+    over: bool = False
+    """The pod is gone, or somebody bound it: there is nothing to come back for."""
+
+
+class InFlightPods:
+    def __init__(self, most_events: int = MOST_EVENTS) -> None:
+        # In the order of their start, and quick at giving the first one after many have landed: a dict is not.
+        self._flights: OrderedDict[str, InFlightPod] = OrderedDict()
+        self._events: deque[ObjectChange] = deque(maxlen=most_events)
+        self._seen = 0
+
+    def start(self, queued: QueuedPod) -> None:
+        self._flights[queued.uid] = InFlightPod(queued, self._seen, queued.pod)
+
+    def get(self, uid: str) -> InFlightPod | None:
+        return self._flights.get(uid)
+
+    def record(self, happening: ObjectChange) -> None:
+        if self._flights:
+            self._events.append(happening)
+            self._seen += 1
+
+    def missed(self, flight: InFlightPod) -> tuple[ObjectChange, ...] | None:
+        """What happened since it began, the latest first; None: more than was kept."""
+        count = self._seen - flight.start
+        if count > len(self._events):
+            return None
+        latest_first = islice(reversed(self._events), count)
+        return tuple(each for each in latest_first if each.uid in ("", flight.queued.uid))
+
+    def land(self, uid: str) -> InFlightPod | None:
+        flight = self._flights.pop(uid, None)
+        # The first of them needs all that the others need.
+        oldest = next(iter(self._flights.values()), None)
+        needed = self._seen - oldest.start if oldest is not None else 0
+        while len(self._events) > needed:
+            self._events.popleft()
+        return flight
+
+    def uids(self) -> tuple[str, ...]:
+        return tuple(self._flights)
+
+    def all(self) -> tuple[InFlightPod, ...]:
+        return tuple(self._flights.values())
+
+    def kept(self) -> Counter[str]:
+        """Events that are kept, by label."""
+        return Counter(each.event.label for each in self._events)
+
+    def __len__(self) -> int:
+        return len(self._flights)
+
 
 FLUSH_PERIOD: Final = 30.0
 ADDED: Final = clusterevents.POD_ADDED.label
 ANYTHING_HELPS: Final = Wakeups({})
 
 
-class Settings(Struct, frozen=True, kw_only=True):
+class QueueSettings(Struct, frozen=True, kw_only=True):
     backoff: PodBackoff = PodBackoff()
     longest_parked: float = 300.0
     """Seconds after which a pod is tried again although nothing happened that is known to help."""
 
 
-DEFAULTS: Final = Settings()
+DEFAULTS: Final = QueueSettings()
 
 
-class Queue:
+class SchedulingQueue:
     def __init__(
-        self, wakeups: Mapping[str, Wakeups], more_gates: Sequence[Gate] = (), settings: Settings = DEFAULTS
+        self, wakeups: Mapping[str, Wakeups], more_gates: Sequence[Gate] = (), settings: QueueSettings = DEFAULTS
     ) -> None:
         """`wakeups` by profile; `more_gates` beside the pods' own scheduling gates."""
         self.nominations = Nominations()
@@ -50,8 +117,8 @@ class Queue:
         self.bound_after_flush = 0
         """Pods that got a node after being tried for no known reason: each is a wake-up that was missed."""
         self._wakeups, self._settings = wakeups, settings
-        self._waiting = Waiting(settings.backoff, (SchedulingGates(), *more_gates))
-        self._flights = Flights()
+        self._waiting = WaitingPods(settings.backoff, (SchedulingGates(), *more_gates))
+        self._flights = InFlightPods()
         self._added = 0
         self._flushed: float | None = None
 
@@ -65,7 +132,7 @@ class Queue:
             return
         self._added += 1
         self.nominations.put(pod, pod.status.nominated_node_name)
-        queued = Queued(pod=pod, added=now, since=now, number=self._added)
+        queued = QueuedPod(pod=pod, added=now, since=now, number=self._added)
         self._waiting.make_ready(queued, ADDED, now)
 
     def update(self, pod: Pod, now: float) -> None:
@@ -107,7 +174,7 @@ class Queue:
 
     # Attempts.
 
-    def pop(self, now: float) -> Queued | None:
+    def pop(self, now: float) -> QueuedPod | None:
         """The next pod to try; None: nobody is ready. Every pod popped has to be parked or done."""
         self.flush(now)
         queued = self._waiting.pop(now)
@@ -118,7 +185,7 @@ class Queue:
         self._flights.start(queued)
         return queued
 
-    def park(self, uid: str, rejection: Rejection, now: float) -> Queued | None:
+    def park(self, uid: str, rejection: Rejection, now: float) -> QueuedPod | None:
         """The attempt came to nothing; None: so did the pod meanwhile, and nothing is to be written about it."""
         flight = self._flights.get(uid)
         if flight is None:
@@ -132,7 +199,7 @@ class Queue:
         self._waiting.put(queued, self._played_back(queued, missed), clusterevents.ATTEMPT_FAILED, now)
         return queued
 
-    def fail(self, uid: str, now: float) -> Queued | None:
+    def fail(self, uid: str, now: float) -> QueuedPod | None:
         """The attempt ended with an error that says nothing about the pod."""
         return self.park(uid, ERROR, now)
 
@@ -145,7 +212,7 @@ class Queue:
 
     # Things happen.
 
-    def move(self, happening: Happening, now: float, at_most: int | None = None) -> int:
+    def move(self, happening: ObjectChange, now: float, at_most: int | None = None) -> int:
         """Wake the parked pods that it may help, of a priority up to `at_most`; how many."""
         self._flights.record(happening)
         if not self._waiting.parked:
@@ -164,7 +231,7 @@ class Queue:
         for uid in uids:
             self._waiting.activate(uid, now)
             if self._flights.get(uid) is not None:
-                self._flights.record(Happening(clusterevents.FORCED, uid=uid))
+                self._flights.record(ObjectChange(clusterevents.FORCED, uid=uid))
 
     def flush(self, now: float) -> None:
         """Make ready whose backoff is over; every half minute, wake who has been parked for too long."""
@@ -187,7 +254,7 @@ class Queue:
         """Pods that came into a pool, by pool and event."""
         return self._waiting.incoming
 
-    def pending(self) -> dict[str, list[Queued]]:
+    def pending(self) -> dict[str, list[QueuedPod]]:
         """Waiting pods by pool, under the names that metrics use; the ready ones in the order of their turn."""
         return self._waiting.by_pool()
 
@@ -211,7 +278,7 @@ class Queue:
         return self._waiting.ready + len(self._flights)
 
     @property
-    def flights(self) -> Flights:
+    def flights(self) -> InFlightPods:
         """Pods that were popped and are neither parked nor done, with the events kept for them."""
         return self._flights
 
@@ -220,7 +287,7 @@ class Queue:
     def _replace(self, old: Pod, new: Pod, now: float) -> None:
         uid = new.metadata.uid
         events = clusterevents.pod_changes(old, new, Resource.TARGET_POD)
-        happenings = [Happening(event, old, new, uid) for event in events]
+        happenings = [ObjectChange(event, old, new, uid) for event in events]
         flight, queued = self._flights.get(uid), self._waiting.get(uid)
         if flight is not None:
             flight.latest = new
@@ -231,23 +298,23 @@ class Queue:
             if self._waiting.parked.get(uid) is not None:
                 self._reconsider(queued, happenings, now)
 
-    def _reconsider(self, queued: Queued, happenings: Iterable[Happening], now: float) -> bool:
+    def _reconsider(self, queued: QueuedPod, happenings: Iterable[ObjectChange], now: float) -> bool:
         """Whether a parked pod is worth another attempt; if so, it goes where its backoff lets it."""
         for happening in happenings:
             strategy = self._table(queued.profile).strategy(queued, happening)
-            if strategy is not Strategy.SKIP:
+            if strategy is not QueueingStrategy.SKIP:
                 return self._waiting.put(queued, strategy, happening.event.label, now)
         return False
 
-    def _played_back(self, queued: Queued, missed: Sequence[Happening] | None) -> Strategy:
+    def _played_back(self, queued: QueuedPod, missed: Sequence[ObjectChange] | None) -> QueueingStrategy:
         if queued.rejection.is_error or missed is None:
-            return Strategy.AFTER_BACKOFF
+            return QueueingStrategy.AFTER_BACKOFF
         table = self._table(queued.profile)
-        return max((table.strategy(queued, happening) for happening in missed), default=Strategy.SKIP)
+        return max((table.strategy(queued, happening) for happening in missed), default=QueueingStrategy.SKIP)
 
-    def _concerned(self, happening: Happening) -> list[Queued]:
+    def _concerned(self, happening: ObjectChange) -> list[QueuedPod]:
         """Parked pods that were refused by a plugin which may change its mind now; each once."""
-        found, parked = dict[str, Queued](), self._waiting.parked
+        found, parked = dict[str, QueuedPod](), self._waiting.parked
         for (profile, plugin), members in parked.by_rejector.items():
             if self._table(profile).concerns(plugin, happening.event):
                 found |= members if plugin != ZONES else parked.blocked(happening.new)
@@ -263,12 +330,12 @@ class Queue:
             waits_since = max(queued.since, queued.flushed or queued.since)
             if now - waits_since > self._settings.longest_parked:
                 queued.flushed, queued.by_flush = now, True
-                self._waiting.put(queued, Strategy.AFTER_BACKOFF, clusterevents.TIMED_OUT.label, now)
+                self._waiting.put(queued, QueueingStrategy.AFTER_BACKOFF, clusterevents.TIMED_OUT.label, now)
 
     def _release(self, pod: Pod, node: str, now: float) -> None:
         """Room that was kept for the pod is free for those who had to respect it (kube-scheduler spec 3.5)."""
         placed = structs.replace(pod, spec=structs.replace(pod.spec, node_name=node))
-        freed = Happening(clusterevents.ASSIGNED_POD_DELETED, old=placed)
+        freed = ObjectChange(clusterevents.ASSIGNED_POD_DELETED, old=placed)
         for happening in (freed, clusterevents.zones(Wake(node, WakeCause.FREED))):
             self.move(happening, now, at_most=pod.spec.priority)
 

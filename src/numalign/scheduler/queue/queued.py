@@ -1,18 +1,25 @@
 """A pod that waits for a node: what it went through, and why it was refused last.
 
 `queue` makes and changes these, the scheduling cycle gets one for every attempt and hands back a `Rejection` when it
-did not work out. Times are seconds of the clock that `now` is read from."""
+did not work out. Times are seconds of the clock that `now` is read from.
+
+What keeps a pod out of the queue before it is ever tried: PreEnqueue, in the stock scheduler's words.
+
+`queue` asks every gate before a pod becomes ready or begins to back off; whoever evicts pods for a preemptor brings a
+gate of its own. Nothing is written about gated pods: the API server does that (kube-scheduler spec 1.3).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
-from typing import Final
+from collections.abc import Container, Iterable, Mapping
+from typing import Final, Protocol
 
 from msgspec import Struct
 
 from numalign.api.objects.pod import Pod
 
 EVERYWHERE: Final = None
+SCHEDULING_GATES: Final = "SchedulingGates"
 
 
 class Rejection(Struct, frozen=True, kw_only=True):
@@ -37,7 +44,7 @@ class Rejection(Struct, frozen=True, kw_only=True):
 ERROR: Final = Rejection(reasons={})
 
 
-class Queued(Struct, eq=False, kw_only=True):
+class QueuedPod(Struct, eq=False, kw_only=True):
     pod: Pod
     added: float
     """When it came."""
@@ -88,3 +95,28 @@ class Queued(Struct, eq=False, kw_only=True):
     def order(self) -> tuple[int, float, int]:
         """Higher priority first, then who waits longer (kube-scheduler spec 1.3)."""
         return -self.pod.spec.priority, self.since, self.number
+
+
+class Gate(Protocol):
+    @property
+    def name(self) -> str:
+        """The plugin's, under which `wakeups` knows what may open it."""
+
+    def holds(self, pod: Pod) -> bool: ...
+
+
+class SchedulingGates:
+    """The pod's own."""
+
+    name: Final = SCHEDULING_GATES
+
+    def holds(self, pod: Pod) -> bool:
+        return bool(pod.spec.scheduling_gates)
+
+
+def holding(gates: Iterable[Gate], pod: Pod) -> str:
+    """The first gate that holds the pod; empty: none does."""
+    for gate in gates:
+        if gate.holds(pod):
+            return gate.name
+    return ""

@@ -2,21 +2,37 @@
 
 `queue` asks `Wakeups.strategy` for a pod that waits or comes back; what plugins wait for is a table, such as the stock
 scheduler's in `interests`. One plugin that says yes is enough; a plugin that lists nothing is woken by everything; a
-hint that fails counts as yes (kube-scheduler spec 3.6)."""
+hint that fails counts as yes (kube-scheduler spec 3.6).
+
+What the plugins wait for: the stock scheduler's table, and the zones of nodes beside it (kube-scheduler spec 3.6).
+
+`wakeups` walks it. For zones there is no event of the cluster but `Wake`s of the engine, which name a node: a pod is
+woken if its zones were what kept it from that node, and the engine, asked again, does not refuse it there any more.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
 from enum import IntEnum
+from typing import Final, Protocol, TypeVar
 
 from msgspec import Struct
 
-from numalign.scheduler.intake.clusterevents import Action, ClusterEvent, Happening, Resource
-from numalign.scheduler.queue.queued import Queued
+from numalign.api.objects.node import Node
+from numalign.api.objects.pod import Pod
+from numalign.api.objects.volumes import PersistentVolume, PersistentVolumeClaim
+from numalign.placement.decisions import Wake
+from numalign.placement.rules.nodes.nodeaffinity import NodeAffinity
+from numalign.placement.rules.nodes.nodespec import NodeDeclaredFeatures, NodeUnschedulable, TaintToleration
+from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit
+from numalign.scheduler.profiles import ZONES
+from numalign.scheduler.queue import hints
+from numalign.scheduler.queue.clusterevents import Action, ClusterEvent, ObjectChange, Resource
+from numalign.scheduler.queue.queued import SCHEDULING_GATES, QueuedPod
 
 
-class Strategy(IntEnum):
+class QueueingStrategy(IntEnum):
     """What an event means for a pod; of several the highest counts."""
 
     SKIP = 0
@@ -24,7 +40,7 @@ class Strategy(IntEnum):
     IMMEDIATELY = 2
 
 
-Hint = Callable[[Queued, Happening], bool]
+Hint = Callable[[QueuedPod, ObjectChange], bool]
 
 
 class Interest(Struct, frozen=True):
@@ -58,19 +74,21 @@ class Wakeups:
         """Whether the plugin may change its mind on such an event."""
         return event.is_anything or plugin not in self._table or bool(self._covered(plugin, event))
 
-    def strategy(self, queued: Queued, happening: Happening) -> Strategy:
+    def strategy(self, queued: QueuedPod, happening: ObjectChange) -> QueueingStrategy:
         rejecting, pending = queued.rejecting, queued.rejection.pending
         if not rejecting or happening.event.is_anything:
-            return Strategy.AFTER_BACKOFF
-        found = Strategy.SKIP
+            return QueueingStrategy.AFTER_BACKOFF
+        found = QueueingStrategy.SKIP
         for plugin in rejecting:
             if self._helps(plugin, queued, happening):
-                found = max(found, Strategy.IMMEDIATELY if plugin in pending else Strategy.AFTER_BACKOFF)
-                if found is Strategy.IMMEDIATELY or not pending:
+                found = max(
+                    found, QueueingStrategy.IMMEDIATELY if plugin in pending else QueueingStrategy.AFTER_BACKOFF
+                )
+                if found is QueueingStrategy.IMMEDIATELY or not pending:
                     return found
         return found
 
-    def _helps(self, plugin: str, queued: Queued, happening: Happening) -> bool:
+    def _helps(self, plugin: str, queued: QueuedPod, happening: ObjectChange) -> bool:
         if plugin not in self._table:
             return True
         covered = self._covered(plugin, happening.event)
@@ -81,7 +99,7 @@ class Wakeups:
             self._covering[plugin, event] = tuple(each for each in self._table[plugin] if each.covers(event))
         return self._covering[plugin, event]
 
-    def _asked(self, plugin: str, hint: Hint, queued: Queued, happening: Happening) -> bool:
+    def _asked(self, plugin: str, hint: Hint, queued: QueuedPod, happening: ObjectChange) -> bool:
         try:
             answer = hint(queued, happening)
             told = "Queue" if answer else "QueueSkip"
@@ -90,3 +108,174 @@ class Wakeups:
             answer, told = True, "Error"
         self._answers[plugin, happening.event, told] += 1
         return answer
+
+
+PREEMPTION: Final = "DefaultPreemption"
+
+ADD_OR_UPDATE: Final = Action.ADD | Action.UPDATE
+ADD_OR_LABEL: Final = Action.ADD | Action.UPDATE_NODE_LABEL
+ADD_OR_TAINT: Final = Action.ADD | Action.UPDATE_NODE_TAINT
+COUNTED: Final = Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE
+
+T = TypeVar("T")
+NodeHint = Callable[[Pod, Node | None, Node | None], bool]
+PodHint = Callable[[Pod, Pod | None, Pod | None], bool]
+
+
+class ZoneHints(Protocol):
+    """Whoever knows what the engine says about one node now."""
+
+    def refuses(self, pod: Pod, node: str) -> bool: ...
+
+
+def stock(
+    affinity: NodeAffinity | None = None, fit: NodeResourcesFit | None = None, zones: ZoneHints | None = None
+) -> Table:
+    """A profile's table, with the two rules whose settings matter; without `zones` every wake-up is taken to help."""
+    return {
+        **_of_nodes(affinity or NodeAffinity(), fit or NodeResourcesFit()),
+        **_of_pods(),
+        **_of_volumes(),
+        SCHEDULING_GATES: (Interest(Resource.TARGET_POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED),),
+        # A preemptor waits for its victims; whether room is enough is for the plugins to say that refused it.
+        PREEMPTION: (
+            _assigned(Action.DELETE, lambda *_: False),
+            Interest(Resource.ZONES, Action.UPDATE, lambda *_: False),
+        ),
+        ZONES: (
+            Interest(Resource.NODE, Action.ADD),
+            Interest(Resource.ZONES, Action.UPDATE, _unblocked(zones)),
+            Interest(Resource.TARGET_POD, Action.UPDATE_POD_SCALE_DOWN),
+            _target(Action.UPDATE, hints.wishes_otherwise),
+        ),
+    }
+
+
+def _of_nodes(affinity: NodeAffinity, fit: NodeResourcesFit) -> Table:
+    glances = hints.SingleNodes()
+    cordons, taints, features = NodeUnschedulable(), TaintToleration(), NodeDeclaredFeatures()
+    return {
+        "NodeName": (
+            _node(Action.ADD, lambda pod, _, new: new is not None and pod.spec.node_name == new.metadata.name),
+        ),
+        cordons.name: (
+            _node(ADD_OR_TAINT, lambda *change: glances.newly_fits(cordons, *change)),
+            _target(Action.UPDATE_POD_TOLERATION, lambda pod, *_: hints.tolerates_cordons(pod)),
+        ),
+        taints.name: (
+            _node(ADD_OR_TAINT, lambda *change: glances.newly_fits(taints, *change)),
+            Interest(Resource.TARGET_POD, Action.UPDATE_POD_TOLERATION),
+        ),
+        affinity.name: (_node(ADD_OR_LABEL, lambda *change: glances.newly_fits(affinity, *change)),),
+        features.name: (
+            _node(
+                Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE, lambda *change: glances.newly_fits(features, *change)
+            ),
+            _target(Action.UPDATE, lambda _, old, new: old is None or new is None or old.spec != new.spec),
+        ),
+        fit.name: (
+            Interest(Resource.ASSIGNED_POD, Action.DELETE),
+            _node(Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, lambda *change: glances.roomier(fit, *change)),
+            _assigned(Action.UPDATE_POD_SCALE_DOWN, hints.scaled_down),
+            Interest(Resource.TARGET_POD, Action.UPDATE_POD_SCALE_DOWN),
+            Interest(Resource.DEVICE_CLASS, ADD_OR_UPDATE),
+        ),
+    }
+
+
+def _of_pods() -> Table:
+    return {
+        "NodePorts": (_assigned(Action.DELETE, hints.frees_port), Interest(Resource.NODE, Action.ADD)),
+        "PodTopologySpread": (
+            _assigned(COUNTED, hints.changes_spread),
+            _target(Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION, hints.respread),
+            _node(ADD_OR_LABEL | ADD_OR_TAINT | Action.DELETE, hints.changes_domains),
+        ),
+        "InterPodAffinity": (
+            _assigned(COUNTED, hints.changes_affinity),
+            Interest(Resource.TARGET_POD, Action.UPDATE_POD_LABEL),
+            _node(ADD_OR_LABEL, hints.changes_topology),
+        ),
+    }
+
+
+def _of_volumes() -> Table:
+    return {
+        "VolumeBinding": (
+            _claim(ADD_OR_UPDATE),
+            Interest(Resource.PERSISTENT_VOLUME, ADD_OR_UPDATE),
+            Interest(Resource.STORAGE_CLASS, ADD_OR_UPDATE),
+            Interest(Resource.NODE, ADD_OR_LABEL),
+            Interest(Resource.CSI_NODE, ADD_OR_UPDATE),
+            Interest(Resource.CSI_DRIVER, Action.UPDATE),
+            Interest(Resource.CSI_STORAGE_CAPACITY, ADD_OR_UPDATE),
+        ),
+        "VolumeZone": (
+            Interest(Resource.STORAGE_CLASS, Action.ADD),
+            _claim(ADD_OR_UPDATE),
+            Interest(Resource.PERSISTENT_VOLUME, ADD_OR_UPDATE, _in_other_zone),
+            Interest(Resource.NODE, ADD_OR_LABEL),
+        ),
+        "VolumeRestrictions": (
+            _assigned(Action.DELETE, hints.frees_disk),
+            Interest(Resource.NODE, Action.ADD),
+            _claim(Action.ADD),
+        ),
+        "NodeVolumeLimits": (
+            Interest(Resource.CSI_NODE, ADD_OR_UPDATE),
+            _assigned(Action.DELETE, hints.frees_attachment),
+            _claim(Action.ADD),
+            Interest(Resource.VOLUME_ATTACHMENT, Action.DELETE),
+        ),
+    }
+
+
+# Interests whose hint looks at objects of one kind. One of another kind fails in here, which counts as yes.
+
+
+def _node(actions: Action, hint: NodeHint) -> Interest:
+    return Interest(
+        Resource.NODE,
+        actions,
+        lambda queued, what: hint(queued.pod, _typed(Node, what.old), _typed(Node, what.new)),
+    )
+
+
+def _assigned(actions: Action, hint: PodHint) -> Interest:
+    return Interest(Resource.ASSIGNED_POD, actions, _of_pod(hint))
+
+
+def _target(actions: Action, hint: PodHint) -> Interest:
+    return Interest(Resource.TARGET_POD, actions, _of_pod(hint))
+
+
+def _of_pod(hint: PodHint) -> Hint:
+    return lambda queued, what: hint(queued.pod, _typed(Pod, what.old), _typed(Pod, what.new))
+
+
+def _claim(actions: Action) -> Interest:
+    def hint(queued: QueuedPod, what: ObjectChange) -> bool:
+        claim = _typed(PersistentVolumeClaim, what.new)
+        return claim is None or hints.is_claimed(queued.pod, claim)
+
+    return Interest(Resource.PERSISTENT_VOLUME_CLAIM, actions, hint)
+
+
+def _in_other_zone(_: QueuedPod, what: ObjectChange) -> bool:
+    return hints.is_in_other_zone(_typed(PersistentVolume, what.old), _typed(PersistentVolume, what.new))
+
+
+def _unblocked(zones: ZoneHints | None) -> Hint:
+    def hint(queued: QueuedPod, what: ObjectChange) -> bool:
+        wake, blocked = what.new, queued.rejection.zones_of
+        if not isinstance(wake, Wake):
+            raise TypeError(f"{type(wake).__name__} is not a wake-up")
+        return (blocked is None or wake.node in blocked) and (zones is None or not zones.refuses(queued.pod, wake.node))
+
+    return hint
+
+
+def _typed(kind: type[T], thing: object) -> T | None:
+    if thing is not None and not isinstance(thing, kind):
+        raise TypeError(f"{type(thing).__name__} is not a {kind.__name__}")
+    return thing

@@ -18,14 +18,13 @@ from numalign.placement.dump import LedgerDump
 from numalign.placement.engine import Engine
 from numalign.placement.explain import nodeview
 from numalign.placement.rules.volumes.volumestock import Shelf
-from numalign.scheduler.events.podhistory import Line, Story
-from numalign.scheduler.explain import decisionlog
-from numalign.scheduler.intake import stormguard
-from numalign.scheduler.intake.stormguard import Kept, Replicas
+from numalign.scheduler.choose import decisionlog, stormguard
+from numalign.scheduler.choose.stormguard import GuardedNode, Replicas
+from numalign.scheduler.events.podhistory import HistoryEntry, PodHistory
 from numalign.scheduler.main import Scheduler
-from numalign.scheduler.queue.queued import Queued
+from numalign.scheduler.queue.queued import QueuedPod
 from numalign.scheduler.snapshot import snapshot
-from numalign.scheduler.snapshot.snapshot import AssumedPod, KeptOff, Nominated, Snapshot, State
+from numalign.scheduler.snapshot.snapshot import AssumedPod, KeptOff, Nominated, SchedulerState, Snapshot
 
 Plain = dict[str, Any]
 
@@ -97,10 +96,10 @@ def taken(scheduler: Scheduler) -> Snapshot:
     )
 
 
-def _state(scheduler: Scheduler) -> State:
+def _state(scheduler: Scheduler) -> SchedulerState:
     cluster, queue = scheduler.cluster, scheduler.queue
     rows, shapes = cluster.engine.rows, cluster.engine.known_shapes
-    return State(
+    return SchedulerState(
         rows=tuple(sorted(rows, key=rows.__getitem__)),
         start=scheduler.cycle.start,
         assumed=tuple(
@@ -156,7 +155,7 @@ def _queue(scheduler: Scheduler, pod: str = "") -> Plain:
     }
 
 
-def _waiting(queued: Queued, now: float) -> Plain:
+def _waiting(queued: QueuedPod, now: float) -> Plain:
     return {
         "pod": queued.pod.metadata.full_name,
         "uid": queued.uid,
@@ -194,7 +193,7 @@ def _kept_off(scheduler: Scheduler) -> list[Plain]:
     ]
 
 
-def _guarded(scheduler: Scheduler) -> Iterator[tuple[int, str, str, Kept]]:
+def _guarded(scheduler: Scheduler) -> Iterator[tuple[int, str, str, GuardedNode]]:
     """What the storm guard remembers: the shape, of whom if not of all, the node, and how it stands."""
     for like, node, kept in scheduler.rejections:
         if isinstance(like, Replicas):
@@ -203,12 +202,12 @@ def _guarded(scheduler: Scheduler) -> Iterator[tuple[int, str, str, Kept]]:
             yield like, "", node, kept
 
 
-def _story(scheduler: Scheduler, story: Story) -> Plain:
+def _story(scheduler: Scheduler, story: PodHistory) -> Plain:
     lines = [_line(scheduler, line) for line in story.lines]
     return {"pod": story.name, "uid": story.uid, "lines": lines, "leftOut": story.left_out}
 
 
-def _line(scheduler: Scheduler, line: Line) -> Plain:
+def _line(scheduler: Scheduler, line: HistoryEntry) -> Plain:
     return {"at": _wall(scheduler, line.at), "what": line.what} | dict(line.about)
 
 

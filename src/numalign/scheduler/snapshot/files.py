@@ -23,9 +23,9 @@ from numalign.api.objects.pod import Pod
 from numalign.api.schedulerconfig.configuration import Configuration
 from numalign.kube.resources import Resource
 from numalign.kubelet import demand
-from numalign.scheduler import configdata, main
+from numalign.scheduler import main, settings
 from numalign.scheduler.snapshot import snapshot
-from numalign.scheduler.snapshot.snapshot import SCHEMA, Snapshot, State
+from numalign.scheduler.snapshot.snapshot import SCHEMA, SchedulerState, Snapshot
 
 VERSION: Final = "numalign.io/v1alpha1"
 KIND: Final = "SchedulerDump"
@@ -72,7 +72,7 @@ def pieces(taken: Snapshot) -> Iterator[bytes]:
         "now": taken.now,
         "missing": taken.missing,
         "leftOut": taken.left_out,
-        "configuration": configdata.plain(taken.config),
+        "configuration": settings.plain(taken.config),
         "state": taken.state,
     }
     yield wire.ENCODER.encode(head)[:-1] + b',"items":['
@@ -107,7 +107,7 @@ def read(text: bytes, name: str, config: Configuration | None = None) -> Snapsho
         raise errors.BadObject("File", name, "", "holds no nodes, pods or anything else that a scheduler looks at")
     return Snapshot(
         objects={plural: tuple(things) for plural, things in found.objects.items()},
-        config=config or (configdata.again(head.configuration, name) if head.configuration else main.defaults()),
+        config=config or (settings.again(head.configuration, name) if head.configuration else main.defaults()),
         state=_state(head.state, name),
         wall=head.taken,
         now=head.now,
@@ -201,10 +201,10 @@ def _document(raw: bytes, place: str) -> _File:
     return document if document.items is not None else structs.replace(document, items=[Raw(raw)])
 
 
-def _state(raw: Raw, name: str) -> State | None:
+def _state(raw: Raw, name: str) -> SchedulerState | None:
     if bytes(raw) in NOTHING:
         return None
     try:
-        return decode.decode(State, bytes(raw))
+        return decode.decode(SchedulerState, bytes(raw))
     except errors.BadObject as problem:
         raise errors.BadObject("File", name, f"state.{problem.field}", problem.why) from None

@@ -19,16 +19,16 @@ from numalign.placement import dump
 from numalign.placement.decisions import Decision
 from numalign.placement.engine import Engine
 from numalign.placement.ledger.charges import Cover, PodLife
-from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.clusterstate import ClusterState
 from numalign.scheduler import settings
 from numalign.scheduler.bind.volumes import CLAIMS, VOLUMES
-from numalign.scheduler.choose.plugins import Stock
-from numalign.scheduler.choose.profiles import Profile
-from numalign.scheduler.cluster import Assumed, Cluster
+from numalign.scheduler.choose.cluster import Assumed, Cluster
+from numalign.scheduler.choose.plugins import Plugins
+from numalign.scheduler.choose.stormguard import GuardedNode, Replicas, StormGuard
 from numalign.scheduler.intake import watching
-from numalign.scheduler.intake.stormguard import Kept, Rejections, Replicas
+from numalign.scheduler.profiles import Profile
 from numalign.scheduler.queue.nominations import Nominations
-from numalign.scheduler.snapshot.snapshot import KeptOff, Snapshot, State
+from numalign.scheduler.snapshot.snapshot import KeptOff, SchedulerState, Snapshot
 
 Taker = Callable[[Any], object]
 
@@ -36,10 +36,10 @@ Taker = Callable[[Any], object]
 class Restored(Struct, frozen=True, kw_only=True):
     config: Configuration
     cluster: Cluster
-    stock: Stock
+    stock: Plugins
     profiles: Mapping[str, Profile]
     """By scheduler name."""
-    rejections: Rejections
+    rejections: StormGuard
     nominations: Nominations
     now: float
     start: int = 0
@@ -53,20 +53,20 @@ class Restored(Struct, frozen=True, kw_only=True):
         return self.cluster.engine
 
     @property
-    def world(self) -> World:
+    def world(self) -> ClusterState:
         return self.cluster.world
 
 
 def restored(taken: Snapshot, without: frozenset[str] = frozenset()) -> Restored:
     """`without`: uids of pods that are to count nowhere, as if they had not been tried yet."""
-    world = World()
-    cluster, stock = Cluster(Engine(settings.engine(taken.config)), world), Stock(world)
+    world = ClusterState()
+    cluster, stock = Cluster(Engine(settings.engine(taken.config)), world), Plugins(world)
     made = Restored(
         config=taken.config,
         cluster=cluster,
         stock=stock,
         profiles={each.scheduler_name: stock.profile(each) for each in taken.config.profiles},
-        rejections=Rejections(),
+        rejections=StormGuard(),
         nominations=Nominations(),
         now=taken.now,
         start=taken.state.start if taken.state else 0,
@@ -118,7 +118,7 @@ def _pods(made: Restored, taken: Snapshot, without: frozenset[str]) -> Iterator[
             yield PODS.plural, lambda seen: made.nominations.put(seen, seen.status.nominated_node_name), pod
 
 
-def _shelves(stock: Stock) -> dict[str, Taker]:
+def _shelves(stock: Plugins) -> dict[str, Taker]:
     volumes, owners = stock.volumes, stock.owners
     shelves: dict[Resource[Any], Taker] = {
         watching.NAMESPACES: lambda each: stock.namespaces.put(each.metadata.name, each.metadata.labels),
@@ -139,7 +139,7 @@ def _shelves(stock: Stock) -> dict[str, Taker]:
     return {resource.plural: taker for resource, taker in shelves.items()}
 
 
-def _remember(made: Restored, taken: Snapshot, state: State, without: frozenset[str]) -> None:
+def _remember(made: Restored, taken: Snapshot, state: SchedulerState, without: frozenset[str]) -> None:
     """What only the scheduler knew."""
     by_uid = {pod.metadata.uid: pod for pod in taken.every(PODS)}
     for volume in state.volumes:
@@ -157,7 +157,7 @@ def _remember(made: Restored, taken: Snapshot, state: State, without: frozenset[
         made.rejections.keep(Replicas(kept.owner, shape) if kept.owner else shape, kept.node, _kept(kept))
 
 
-def _undecided(state: State | None, uids: frozenset[str]) -> frozenset[str]:
+def _undecided(state: SchedulerState | None, uids: frozenset[str]) -> frozenset[str]:
     """Those that no report can speak of yet. What reports may have deducted for the others is given back."""
     if state is None:
         return frozenset()
@@ -172,7 +172,7 @@ def _end(made: Restored, pod: Pod) -> None:
         made.cluster.pod(structs.replace(placed, status=structs.replace(pod.status, phase="Succeeded")), made.now)
 
 
-def _remember_pods(made: Restored, state: State, by_uid: dict[str, Pod], without: frozenset[str]) -> None:
+def _remember_pods(made: Restored, state: SchedulerState, by_uid: dict[str, Pod], without: frozenset[str]) -> None:
     cluster, now = made.cluster, made.now
     for assumed in state.assumed:
         pod = by_uid.get(assumed.uid)
@@ -193,5 +193,5 @@ def _assumed(cluster: Cluster, pod: Pod, node: str, *, bound: bool, now: float) 
     return placed
 
 
-def _kept(kept: KeptOff) -> Kept:
-    return Kept(kept.until, kept.last, kept.count, kept.changed, kept.told, kept.reason)
+def _kept(kept: KeptOff) -> GuardedNode:
+    return GuardedNode(kept.until, kept.last, kept.count, kept.changed, kept.told, kept.reason)

@@ -4,6 +4,11 @@
 writes it; `restoring` builds a scheduler's cluster from it. Objects are kept as far as decisions look at them, so that
 no container's environment and nobody's secret is ever in one.
 
+A snapshot of a cluster by its API server, for commands that explain what a scheduler would do there.
+
+What the server does not have, or does not let us see, is left out and said; everything else is listed one kind after
+the other, so that pods may be a moment younger than nodes.
+
 A snapshot with one node in it, for questions that are about that node alone.
 
 `topology NODE` and `explain pod` of a pod that has a node ask it: a large cluster takes seconds to build, and a node a
@@ -22,11 +27,14 @@ from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.pod import Pod
 from numalign.api.objects.volumes import PersistentVolume, PersistentVolumeClaim
 from numalign.api.schedulerconfig.configuration import Configuration
+from numalign.kube import errors
+from numalign.kube.client import Client
+from numalign.kube.lists import Unreadable
 from numalign.kube.resources import NODES, PODS, TOPOLOGIES, Named, Resource
 from numalign.placement.dump import LedgerDump
 from numalign.scheduler import main
 from numalign.scheduler.bind.volumes import CLAIMS, VOLUMES
-from numalign.scheduler.explain.decisionlog import Told
+from numalign.scheduler.choose.decisionlog import DecisionRecord
 from numalign.scheduler.intake import watching
 
 T = TypeVar("T", bound=Named)
@@ -90,7 +98,7 @@ class KeptOff(Wire, frozen=True):
     """The uid of the controller whose replicas they are; empty: all pods of the shape."""
 
 
-class State(Wire, frozen=True):
+class SchedulerState(Wire, frozen=True):
     """What only a scheduler knows."""
 
     rows: tuple[str, ...] = ()
@@ -105,7 +113,7 @@ class State(Wire, frozen=True):
     volumes: tuple[PersistentVolume, ...] = ()
     """As they will be once what was decided is written."""
     claims: tuple[PersistentVolumeClaim, ...] = ()
-    decisions: tuple[Told, ...] = ()
+    decisions: tuple[DecisionRecord, ...] = ()
     """The latest ones."""
     queue: dict[str, Any] = field(default_factory=dict)
     """For people: who waits, and why."""
@@ -115,7 +123,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     objects: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     """By plural; nodes in the order of their rows, where that is known."""
     config: Configuration = field(default_factory=main.defaults)
-    state: State | None = None
+    state: SchedulerState | None = None
     """None: it was not taken by a scheduler."""
     wall: str = ""
     """When it was taken, as time stamps are written."""
@@ -146,6 +154,43 @@ def discreet(thing: Any) -> Any:
 def _is_kept(annotation: str) -> bool:
     domain = annotation.partition("/")[0]
     return domain != APPLIED and any(domain == each or domain.endswith(f".{each}") for each in KEPT)
+
+
+NEEDED = (NODES, PODS)
+"""Without these there is nothing to say: what is wrong with them is raised."""
+UNMISSED = (watching.DEVICE_CLASSES,)
+"""A cluster that does not know these has no pods that they would matter to."""
+
+
+async def taken(client: Client, config: Configuration | None = None) -> Snapshot:
+    """KubeError where the server cannot be reached, or does not let us see nodes and pods."""
+    objects: dict[str, tuple[Any, ...]] = {}
+    missing, left_out = list[str](), list[str]()
+    for resource in RESOURCES:
+        try:
+            found = await client.every(resource.everywhere())
+        except (errors.NotFound, errors.Forbidden) as problem:
+            if resource in NEEDED:
+                raise
+            if resource not in UNMISSED or isinstance(problem, errors.Forbidden):
+                missing.append(_why(resource, problem))
+            continue
+        left_out += [str(each.problem) for each in found if isinstance(each, Unreadable)]
+        objects[resource.plural] = tuple(discreet(each) for each in found if not isinstance(each, Unreadable))
+    clock = client.sender.clock
+    return Snapshot(
+        objects=objects,
+        config=config or main.defaults(),
+        wall=clock.wall().strftime("%Y-%m-%dT%H:%M:%SZ"),
+        now=clock.now(),
+        missing=tuple(missing),
+        left_out=tuple(left_out),
+    )
+
+
+def _why(resource: Resource[Any], problem: errors.Refusal) -> str:
+    is_unknown = isinstance(problem, errors.NotFound)
+    return f"{resource.plural}: " + ("the cluster has no such resource" if is_unknown else "not allowed to list them")
 
 
 def narrowed(taken: Snapshot, node: str) -> Snapshot:

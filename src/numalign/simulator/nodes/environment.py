@@ -78,8 +78,8 @@ class NodeEnvironment:
     clock: Clock
     chances: random.Random
     workload: Workload
-    agenda: TimerQueue = field(default_factory=TimerQueue)
-    makes: NodeTypes = field(default_factory=NodeTypes)
+    timers: TimerQueue = field(default_factory=TimerQueue)
+    node_types: NodeTypes = field(default_factory=NodeTypes)
     refused: int = 0
     """Number of writes that the API server rejected."""
     _events: int = 0

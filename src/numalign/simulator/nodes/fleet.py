@@ -30,8 +30,8 @@ AT_ONCE: Final = 100
 
 class Fleet:
     def __init__(self, api: Api, clock: Clock, chances: random.Random, workload: Workload = annotated) -> None:
-        self._around = NodeEnvironment(api, clock, chances, workload)
-        self._around.agenda.earlier = self._wake
+        self._env = NodeEnvironment(api, clock, chances, workload)
+        self._env.timers.earlier = self._wake
         self._nodes: dict[str, SimulatedNode] = {}
         self._numbers = 0
         self._noted: deque[Change] = deque()
@@ -45,14 +45,14 @@ class Fleet:
     @property
     def refused(self) -> int:
         """Writes of all nodes that the API server rejected."""
-        return self._around.refused
+        return self._env.refused
 
     def add(self, spec: NodeSpec) -> SimulatedNode:
         """Adds a node and starts its kubelet. Raises BadObject if the kubelet would refuse to start."""
         if spec.name in self._nodes:
-            raise errors.BadObject("Node", spec.name, "name", "there is such a node already; give each its own name")
+            raise errors.BadObject("Node", spec.name, "name", "a node of this name already exists; use unique names")
         try:
-            node = SimulatedNode(spec, self._numbers, self._around)
+            node = SimulatedNode(spec, self._numbers, self._env)
         except (StartRefusal, Undecided) as refusal:
             why = f"the kubelet would not start: {refusal}"
             raise errors.BadObject("Node", spec.name, "settings", why) from None
@@ -84,13 +84,13 @@ class Fleet:
             if node is not None:
                 node.see_pod(change.tree, gone=change.kind == "DELETED")
             done += 1
-        return done + self._around.agenda.run(self._around.clock.now(), AT_ONCE)
+        return done + self._env.timers.run(self._env.clock.now(), AT_ONCE)
 
     async def _rest(self) -> None:
         """Waits for a change, or for the next timer."""
         self._woken.clear()
-        due, loop = self._around.agenda.next(), asyncio.get_running_loop()
-        timer = None if due is None else loop.call_later(due - self._around.clock.now(), self._wake)
+        due, loop = self._env.timers.next(), asyncio.get_running_loop()
+        timer = None if due is None else loop.call_later(due - self._env.clock.now(), self._wake)
         await self._woken.wait()
         if timer is not None:
             timer.cancel()

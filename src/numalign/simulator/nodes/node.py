@@ -29,21 +29,21 @@ from numalign.simulator.trees import Tree
 class SimulatedNode:
     """`why_down` is the reason that the kubelet logs if it fails to start."""
 
-    __slots__ = ("_around", "_booting", "_exporter", "_heartbeat", "_loop", "standing", "why_down")
+    __slots__ = ("_booting", "_env", "_exporter", "_heartbeat", "_loop", "node_state", "why_down")
 
-    def __init__(self, spec: NodeSpec, number: int, around: NodeEnvironment) -> None:
-        self._around = around
-        self.standing = NodeState(spec, around.makes.of(spec.machine, spec.settings), Identity(number))
-        self._heartbeat = Heartbeat(self.standing, around)
-        self._loop = KubeletLoop(self.standing, around, self._happened)
-        published = spec.publishing.dialect != "none"
-        self._exporter = Exporter(self.standing, around, lambda: self._heartbeat.uid) if published else None
+    def __init__(self, spec: NodeSpec, number: int, env: NodeEnvironment) -> None:
+        self._env = env
+        self.node_state = NodeState(spec, env.node_types.of(spec.machine, spec.settings), Identity(number))
+        self._heartbeat = Heartbeat(self.node_state, env)
+        self._loop = KubeletLoop(self.node_state, env, self._happened)
+        published = spec.publishing.publisher != "none"
+        self._exporter = Exporter(self.node_state, env, lambda: self._heartbeat.uid) if published else None
         self._booting: TimerEntry | None = None
         self.why_down = ""
 
     @property
     def name(self) -> str:
-        return self.standing.name
+        return self.node_state.name
 
     @property
     def pods(self) -> frozenset[str]:
@@ -59,16 +59,16 @@ class SimulatedNode:
 
     def start(self) -> None:
         """Starts the kubelet. A booting machine starts it by itself."""
-        if self.standing.up or self._booting:
+        if self.node_state.up or self._booting:
             return
         first = not self._heartbeat.uid
         self._come_up(rebooted=False)
-        if first and self._exporter and self.standing.up:
+        if first and self._exporter and self.node_state.up:
             self._exporter.begin()
 
     def stop(self) -> None:
         """Stops the kubelet. Containers keep running, and heartbeats stop."""
-        self.standing.up = False
+        self.node_state.up = False
         self._loop.stop()
         self._heartbeat.stop()
 
@@ -80,8 +80,8 @@ class SimulatedNode:
         """Stops the machine with all containers, and starts it after its boot time."""
         self.destroy()
         self._loop.crash()
-        boots = self._around.clock.now() + self.standing.spec.boot_seconds
-        self._booting = self._around.agenda.at(boots, self._booted)
+        boots = self._env.clock.now() + self.node_state.spec.boot_seconds
+        self._booting = self._env.timers.at(boots, self._booted)
 
     def destroy(self) -> None:
         """Removes the machine for good."""
@@ -106,21 +106,21 @@ class SimulatedNode:
 
     def devices(self, resource: str) -> tuple[str, ...]:
         """Ids of all devices of the resource, healthy or not; empty if the node does not have the resource."""
-        plugin = self.standing.kubelet.machine.devices.get(resource)
+        plugin = self.node_state.kubelet.machine.devices.get(resource)
         return tuple(each.id for each in plugin.devices) if plugin else ()
 
     def set_health(self, resource: str, device: str, *, healthy: bool) -> None:
         """Sets the health of a device. Containers that hold it keep it."""
-        kubelet = self.standing.kubelet
+        kubelet = self.node_state.kubelet
         machine = specs.with_health(kubelet.machine, resource, device, healthy=healthy)
-        self.standing.make = self._around.makes.of(machine, kubelet.settings)
+        self.node_state.node_type = self._env.node_types.of(machine, kubelet.settings)
         self._heartbeat.refresh()
         self._happened("devices")
 
     # Changes from the API server
 
     def see_pod(self, tree: Tree, *, gone: bool) -> None:
-        if self.standing.up:
+        if self.node_state.up:
             self._loop.see(tree, gone=gone)
             if gone and staticpods.MIRROR in (tree["metadata"].get("annotations") or {}):
                 self._mirror()
@@ -129,41 +129,41 @@ class SimulatedNode:
         """Reads labels and taints of the Node object, which is read only."""
         labels, taints = trees.metadata(tree).get("labels") or {}, trees.at(tree, "spec", "taints") or []
         # Most changes are heartbeats. Equal labels are not stored again.
-        if labels != self.standing.labels:
-            self.standing.labels = labels
-        self.standing.taints = tuple(decode.decode(Taint, taint) for taint in taints)
+        if labels != self.node_state.labels:
+            self.node_state.labels = labels
+        self.node_state.taints = tuple(decode.decode(Taint, taint) for taint in taints)
         if not nodeobjects.is_ready(tree):
             self._heartbeat.refresh()
 
     # Internals
 
     def _come_up(self, *, rebooted: bool) -> None:
-        self.standing.up, self.why_down = True, ""
+        self.node_state.up, self.why_down = True, ""
         try:
             self._loop.start(rebooted=rebooted)
         except StartRefusal as refusal:
-            self.standing.up, self.why_down = False, str(refusal)
+            self.node_state.up, self.why_down = False, str(refusal)
             return
         self._heartbeat.begin()
         self._mirror()
 
     def _booted(self) -> None:
-        standing, self._booting = self.standing, None
-        standing.identity = structs.replace(standing.identity, boots=standing.identity.boots + 1)
+        node_state, self._booting = self.node_state, None
+        node_state.identity = structs.replace(node_state.identity, boots=node_state.identity.boots + 1)
         self._come_up(rebooted=True)
-        if standing.up:
+        if node_state.up:
             about = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": self.name, "uid": self.name}}
-            boot = nodeobjects.boot_id(standing.spec, standing.identity)
+            boot = nodeobjects.boot_id(node_state.spec, node_state.identity)
             message = f"Node {self.name} has been rebooted, boot id: {boot}"
-            self._around.tell(KubeletEvent(about, "Rebooted", message, "Warning"), self.name)
+            self._env.tell(KubeletEvent(about, "Rebooted", message, "Warning"), self.name)
             if self._exporter:
                 self._exporter.begin()
 
     def _mirror(self) -> None:
-        now = self._around.clock.rfc3339()
-        for pod in self.standing.spec.static_pods:
+        now = self._env.clock.rfc3339()
+        for pod in self.node_state.spec.static_pods:
             tree = staticpods.mirror(pod, self.name, self._heartbeat.uid, now)
-            self._around.written(partial(self._around.api.create, PODS, tree))
+            self._env.written(partial(self._env.api.create, PODS, tree))
 
     def _happened(self, what: NodeChange) -> None:
         if self._exporter:

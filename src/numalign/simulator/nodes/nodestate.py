@@ -15,13 +15,13 @@ from numalign.simulator.nodes.specs import NodeSpec, NodeType
 
 
 class NodeState:
-    __slots__ = ("identity", "labels", "make", "spec", "state", "taints", "up")
+    __slots__ = ("identity", "labels", "node_type", "spec", "state", "taints", "up")
 
-    def __init__(self, spec: NodeSpec, make: NodeType, identity: Identity) -> None:
+    def __init__(self, spec: NodeSpec, node_type: NodeType, identity: Identity) -> None:
         self.spec = spec
-        self.make = make
+        self.node_type = node_type
         self.identity = identity
-        self.state: KubeletState = make.empty
+        self.state: KubeletState = node_type.empty
         self.up = False
         # As in the Node object, which users and controllers change.
         self.labels: Mapping[str, str] = spec.labels
@@ -29,7 +29,7 @@ class NodeState:
 
     @property
     def kubelet(self) -> Kubelet:
-        return self.make.kubelet
+        return self.node_type.kubelet
 
     @property
     def name(self) -> str:

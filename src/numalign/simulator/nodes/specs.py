@@ -15,7 +15,7 @@ from msgspec import Struct, field, structs
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.api.objects.node import Taint
 from numalign.kubelet import start
-from numalign.kubelet.machine import Device, Machine
+from numalign.kubelet.machine.machine import Device, Machine
 from numalign.kubelet.settings import Settings
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
@@ -45,7 +45,7 @@ class PublisherFaults(Struct, frozen=True, kw_only=True):
 class Publishing(Struct, frozen=True, kw_only=True):
     """The node's publisher, its period and its delays. None means the default of that publisher."""
 
-    dialect: PublisherKind = "agent"
+    publisher: PublisherKind = "agent"
     period: float = 60.0
     """Seconds between reports; 0 means only after changes."""
     reactive: bool = True
@@ -93,12 +93,12 @@ class NodeTypes:
 
     def of(self, machine: Machine, settings: Settings) -> NodeType:
         """The type of such a node. Raises StartRefusal if its kubelet would refuse to start."""
-        for make in self._known:
-            if _same(make.kubelet.machine, machine) and _same(make.kubelet.settings, settings):
-                return make
-        make = NodeType(start.start(machine, settings))
-        self._known.append(make)
-        return make
+        for node_type in self._known:
+            if _same(node_type.kubelet.machine, machine) and _same(node_type.kubelet.settings, settings):
+                return node_type
+        node_type = NodeType(start.start(machine, settings))
+        self._known.append(node_type)
+        return node_type
 
 
 def with_health(machine: Machine, resource: str, device: str, *, healthy: bool) -> Machine:
@@ -110,16 +110,16 @@ def with_health(machine: Machine, resource: str, device: str, *, healthy: bool) 
     return structs.replace(machine, devices={**machine.devices, resource: structs.replace(plugin, devices=devices)})
 
 
-def all_well(machine: Machine) -> Machine:
+def all_healthy(machine: Machine) -> Machine:
     """The machine with all devices healthy."""
     plugins = {
-        resource: structs.replace(plugin, devices=tuple(map(_well, plugin.devices)))
+        resource: structs.replace(plugin, devices=tuple(map(_healthy, plugin.devices)))
         for resource, plugin in machine.devices.items()
     }
     return structs.replace(machine, devices=plugins)
 
 
-def _well(device: Device) -> Device:
+def _healthy(device: Device) -> Device:
     return device if device.healthy else structs.replace(device, healthy=True)
 
 

@@ -27,7 +27,7 @@ def read(field: Field) -> float:
     """Seconds, from 0 to one year."""
     seconds = _seconds(field)
     if not 0 <= seconds <= LONGEST:
-        raise field.bad(f"{errors.echo(field.value)} is not between 0 and a year")
+        raise field.bad(f"{errors.echo(field.value)} is not between 0 and one year")
     return seconds
 
 
@@ -37,7 +37,7 @@ def span(field: Field) -> Span | None:
         return None
     ends = [read(each) for each in fields.items(field)] if isinstance(field.value, list) else [read(field)] * 2
     if len(ends) != 2 or ends[0] > ends[1]:
-        raise field.bad("write one length of time, or [shortest, longest]")
+        raise field.bad("write one duration, or [shortest, longest]")
     return Span(*ends)
 
 
@@ -55,5 +55,5 @@ def _seconds(field: Field) -> float:
     if isinstance(written, int | float) and not isinstance(written, bool):
         return float(written)
     if not isinstance(written, str) or PART.sub("", written) or not written:
-        raise field.bad(f"{errors.echo(written)} is not a length of time; write one like 500ms, 10s or 1m30s")
+        raise field.bad(f"{errors.echo(written)} is not a duration; write for example 500ms, 10s or 1m30s")
     return sum(float(count) * SECONDS[unit] for count, unit in PART.findall(written))

@@ -12,12 +12,13 @@ from typing import Final, get_args
 from msgspec import structs
 
 from numalign.api import errors
-from numalign.api.attributes import cpuset
-from numalign.api.decode import fields
+from numalign.api.decode import cpuset, fields
 from numalign.api.decode.fields import Field
 from numalign.api.objects.node import Taint
-from numalign.kubelet import configuration, machinecores, machinefile, presets, refusals, start, versions
-from numalign.kubelet.machine import Machine
+from numalign.kubelet import configuration, refusals, start, versions
+from numalign.kubelet.machine import cores as machinecores
+from numalign.kubelet.machine import machinefile, presets
+from numalign.kubelet.machine.machine import Machine
 from numalign.kubelet.settings import Settings
 from numalign.simulator.nodes.specs import NodeSpec, PublisherFaults, PublisherKind, Publishing
 from numalign.simulator.scenarios import durations
@@ -122,7 +123,9 @@ def _minor(field: Field) -> versions.Minor:
     written = fields.text(field)
     found = versions.parse(written)
     if found is None or versions.clamped(found) != found:
-        raise field.bad(f"{errors.echo(written)} is none of {versions.OLDEST} to {versions.NEWEST}")
+        raise field.bad(
+            f"{errors.echo(written)} is not a supported version; use {versions.OLDEST} to {versions.NEWEST}"
+        )
     return found
 
 
@@ -138,7 +141,7 @@ def _publishing(field: Field) -> Publishing:
     fields.only(field, REPORT_KEYS)
     late = durations.span(field.at("lag")) or durations.Span(0.0, 0.0)
     return Publishing(
-        dialect=fields.one_of(field.at("as"), DIALECTS, "agent"),
+        publisher=fields.one_of(field.at("as"), DIALECTS, "agent"),
         period=_seconds(field.at("period"), Publishing().period),
         reactive=fields.boolean(field.at("onChange")) if field.at("onChange").given else True,
         window=durations.read(field.at("window")) if field.at("window").given else None,
@@ -162,7 +165,7 @@ def _chance(field: Field) -> float:
     if not field.given:
         return 0.0
     if not isinstance(field.value, int | float) or isinstance(field.value, bool) or not 0 <= field.value <= 1:
-        raise field.bad(f"{errors.echo(field.value)} is no chance; write a number from 0 to 1")
+        raise field.bad(f"{errors.echo(field.value)} is not a probability; write a number from 0 to 1")
     return float(field.value)
 
 

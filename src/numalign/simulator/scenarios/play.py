@@ -15,7 +15,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from numalign.api.objects.pod import DEFAULT_SCHEDULER
-from numalign.scheduler.choose import profiles
+from numalign.scheduler import profiles
 from numalign.simulator import cluster, schedulers, virtualtime
 from numalign.simulator.apiserver.storage import resources
 from numalign.simulator.apiserver.storage.errors import StatusError
@@ -171,7 +171,7 @@ def _acts(scenario: Scenario, scheduler: str, seed: int, embedded: Cluster) -> I
     for call in calls(scenario.traffic, scheduler, seed):
         yield call.at, _performing(embedded.api, call)
     for fault in scenario.faults:
-        yield fault.at, _befalling(embedded, fault)
+        yield fault.at, _injecting(embedded, fault)
 
 
 def _performing(api: Api, call: Call) -> Callable[[], None]:
@@ -202,29 +202,29 @@ def _resource(api: Api, api_version: str, kind: str) -> Resource:
     return found
 
 
-def _befalling(embedded: Cluster, fault: Fault) -> Callable[[], None]:
-    def befall() -> None:
+def _injecting(embedded: Cluster, fault: Fault) -> Callable[[], None]:
+    def inject() -> None:
         for name in fault.nodes:
             if name in embedded.fleet.nodes:
-                BEFALLING[fault.kind](embedded, embedded.fleet.nodes[name], fault)
+                FAULT_INJECTORS[fault.kind](embedded, embedded.fleet.nodes[name], fault)
 
-    return befall
+    return inject
 
 
 def _health(healthy: bool) -> Callable[[Cluster, SimulatedNode, Fault], None]:
-    def befall(embedded: Cluster, node: SimulatedNode, fault: Fault) -> None:
+    def inject(embedded: Cluster, node: SimulatedNode, fault: Fault) -> None:
         for device in fault.devices or node.devices(fault.resource):
             node.set_health(fault.resource, device, healthy=healthy)
 
-    return befall
+    return inject
 
 
 def _schedulable(schedulable: bool) -> Callable[[Cluster, SimulatedNode, Fault], None]:
-    def befall(embedded: Cluster, node: SimulatedNode, fault: Fault) -> None:
+    def inject(embedded: Cluster, node: SimulatedNode, fault: Fault) -> None:
         spec = {"spec": {"unschedulable": None if schedulable else True}}
         embedded.api.patch(resources.NODES, node.name, "", Patch("merge", spec), manager="scenario")
 
-    return befall
+    return inject
 
 
 def _deleted(embedded: Cluster, node: SimulatedNode, fault: Fault) -> None:
@@ -232,7 +232,7 @@ def _deleted(embedded: Cluster, node: SimulatedNode, fault: Fault) -> None:
     embedded.api.delete(resources.NODES, node.name)
 
 
-BEFALLING: Final[dict[str, Callable[[Cluster, SimulatedNode, Fault], None]]] = {
+FAULT_INJECTORS: Final[dict[str, Callable[[Cluster, SimulatedNode, Fault], None]]] = {
     "reboot": lambda embedded, node, fault: node.reboot(),
     "restart-kubelet": lambda embedded, node, fault: node.restart(),
     "stop-kubelet": lambda embedded, node, fault: node.stop(),

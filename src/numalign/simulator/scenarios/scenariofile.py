@@ -51,7 +51,7 @@ def read(value: object, source: str, machine: nodegroups.MachineByName = nodegro
     fields.only(file, KEYS)
     nodes = tuple(node for group in fields.items(file.at("nodes")) for node in nodegroups.read(group, machine))
     if not nodes:
-        raise file.at("nodes").bad("no node; a scenario needs one at least")
+        raise file.at("nodes").bad("no node; a scenario needs at least one")
     return Scenario(
         name=_name(file.at("name")),
         title=fields.text(file.at("title")),
@@ -70,7 +70,7 @@ def _distinct(field: Field, nodes: tuple[NodeSpec, ...]) -> tuple[NodeSpec, ...]
     seen: set[str] = set()
     for node in nodes:
         if node.name in seen:
-            raise field.bad(f"two nodes are called {node.name}; give each group a name of its own")
+            raise field.bad(f"two nodes have the name {node.name}; give each group a unique name")
         seen.add(node.name)
     return nodes
 
@@ -84,7 +84,7 @@ def _traffic(field: Field) -> Traffic:
     fields.only(field, STREAM_KEYS)
     mix = tuple(_choice(each) for each in fields.items(field.at("mix")))
     if not mix:
-        raise field.at("mix").bad("no pod; describe at least one")
+        raise field.at("mix").bad("no pod; specify at least one")
     return PodStream(
         at=_at(field),
         pods=fields.integer(field.at("pods"), 1, MOST_PODS),
@@ -111,7 +111,7 @@ def _deletion(field: Field) -> Deletion:
     what = field.at("delete")
     fields.only(what, DELETED_KEYS)
     if what.at("name").given == what.at("labels").given:
-        raise what.bad("name one object by name, or several by labels")
+        raise what.bad("specify one object by name, or several by labels")
     return Deletion(
         at=_at(field),
         api_version=fields.text(what.at("apiVersion")),
@@ -136,7 +136,7 @@ def _faults(field: Field, nodes: tuple[NodeSpec, ...]) -> Iterator[Fault]:
     yield begun
     if field.at("lasts").given:
         if kind not in scenario.REVERSED:
-            raise field.at("lasts").bad(f"{kind} happens at once; leave it out")
+            raise field.at("lasts").bad(f"{kind} has no duration; remove the field")
         end = begun.at + durations.read(field.at("lasts"))
         yield structs.replace(begun, at=end, kind=scenario.REVERSED[kind])
 
@@ -148,9 +148,9 @@ def _node_names(field: Field, nodes: tuple[NodeSpec, ...]) -> tuple[str, ...]:
     named = tuple(fields.text(each) for each in fields.items(field))
     for name in named:
         if name not in known:
-            raise field.bad(f"no node is called {errors.echo(name)}; {fields.suggestion(name, known)}")
+            raise field.bad(f"no node has the name {errors.echo(name)}; {fields.suggestion(name, known)}")
     if not named:
-        raise field.bad(f'name the nodes, or write "{EVERY_NODE}" for all')
+        raise field.bad(f'list the nodes, or write "{EVERY_NODE}" for all')
     return named
 
 
@@ -158,10 +158,12 @@ def _expectations(field: Field) -> Iterator[Expectation]:
     for measure, each in fields.entries(field):
         if measure not in judge.MEASURES:
             known = fields.suggestion(measure, judge.MEASURES)
-            raise field.unknown(measure, f"nothing is measured by this name; {known}")
+            raise field.unknown(measure, f"no measure has this name; {known}")
         match = EXPECTED.fullmatch(str(each.value)) or EXPECTED.fullmatch(f"== {each.value}")
         if match is None:
-            raise each.bad(f'{errors.echo(each.value)} is no expectation; write a number, or one like ">= 1"')
+            raise each.bad(
+                f'{errors.echo(each.value)} is not a valid expectation; write a number, or a comparison such as ">= 1"'
+            )
         yield Expectation(measure, match[1], float(match[2]))
 
 
@@ -183,7 +185,9 @@ def _at(field: Field) -> float:
 def _name(field: Field) -> str:
     name = fields.text(field)
     if not NAME.fullmatch(name):
-        raise field.bad(f"{errors.echo(name)} is no name; use small letters, digits and dashes, 63 at most")
+        raise field.bad(
+            f"{errors.echo(name)} is not a valid name; use lower-case letters, digits and dashes, at most 63"
+        )
     return name
 
 

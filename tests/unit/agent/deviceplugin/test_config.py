@@ -11,8 +11,8 @@ from numalign.agent.deviceplugin import config
 from numalign.agent.deviceplugin.offer import DeviceFile, Gift, Mount, Offer
 from numalign.api.decode import yamltext
 from numalign.api.errors import BadObject
-from numalign.kubelet import presets
-from numalign.kubelet.machine import Device, DevicePlugin
+from numalign.kubelet.machine import presets
+from numalign.kubelet.machine.machine import Device, DevicePlugin
 
 NIC = "example.com/nic"
 ONE = DevicePlugin((Device("nic-0", (0,)),))

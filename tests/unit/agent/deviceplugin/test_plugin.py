@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from numalign.agent.deviceplugin import config, messages
+from numalign.agent.deviceplugin import config
 from numalign.agent.deviceplugin import plugin as deviceplugin
+from numalign.agent.deviceplugin import plugin as messages
 from numalign.agent.deviceplugin.server import Plugins
 from numalign.api.errors import BadObject
 from numalign.process.rpc import CallFailed

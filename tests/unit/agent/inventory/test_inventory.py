@@ -7,23 +7,25 @@ from msgspec import structs
 
 from numalign.agent.inventory import inventory
 from numalign.agent.inventory.inventory import Inventory
-from numalign.agent.inventory.podidentity import Told
+from numalign.agent.inventory.podidentity import KnownUids
 from numalign.agent.inventory.readings import Readings
 from numalign.agent.sources.checkpoints import DeviceCheckpoint
 from numalign.agent.sources.podresources import Allocatable, ContainerResources, DeviceEntry, MemoryEntry, PodResources
 from numalign.api.attributes import managers
 from numalign.api.attributes.managers import KubeletBuild
 from numalign.api.nrt.nodetopology import NodeTopology
-from numalign.kubelet import plainreport, presets, report, start
+from numalign.kubelet import start
 from numalign.kubelet.device import DeviceState
-from numalign.kubelet.machine import DevicePlugin, Machine
+from numalign.kubelet.machine import presets
+from numalign.kubelet.machine.machine import DevicePlugin, Machine
+from numalign.kubelet.report import plainreport, report
 from numalign.kubelet.settings import Settings
 from tests.campaigns import holds_for
 from tests.strategies.lives import Life, lives
 from tests.strategies.reports import reported_lives
 from tests.unit.agent import kubelet_looks as looks
 
-NOBODY = Told()
+NOBODY = KnownUids()
 
 
 def healthy(life: Life) -> Life:
@@ -37,7 +39,7 @@ def _healthy(plugin: DevicePlugin) -> DevicePlugin:
     return DevicePlugin(tuple(structs.replace(each, healthy=True) for each in plugin.devices))
 
 
-def found(readings: Readings, machine: Machine, told: Told = NOBODY) -> Inventory:
+def found(readings: Readings, machine: Machine, told: KnownUids = NOBODY) -> Inventory:
     return inventory.of(readings, structs.replace(machine, devices={}), told)
 
 
@@ -128,8 +130,10 @@ def test_zones_that_are_none_are_left_out(zones: tuple[int, ...], mode: inventor
     assert [zone for zone in told.zones if "example.com/nic" in zone.resources] == []
 
 
-@pytest.mark.parametrize("told, free", [(NOBODY, 1), (Told({("default", "web"): "u-1"}), 0)], ids=["gone", "exists"])
-def test_a_device_of_a_pod_that_is_not_listed_yet_is_not_free(told: Told, free: int) -> None:
+@pytest.mark.parametrize(
+    "told, free", [(NOBODY, 1), (KnownUids({("default", "web"): "u-1"}), 0)], ids=["gone", "exists"]
+)
+def test_a_device_of_a_pod_that_is_not_listed_yet_is_not_free(told: KnownUids, free: int) -> None:
     kubelet = start.start(presets.machine("2x16"), Settings())
     offered = Allocatable((DeviceEntry("example.com/gpu", ("gpu-0",), (0,)),))
     state = DeviceState(pods={"u-1": {"main": {"example.com/gpu": frozenset({"gpu-0"})}}})

@@ -14,7 +14,7 @@ from numalign.agent.inventory import readings
 from numalign.agent.inventory.readings import Readings, Sources
 from numalign.agent.sources import kubeletconfig
 from numalign.agent.sources.podresources import Allocatable, PodResources, PodResourcesError
-from numalign.kubelet.machine import Core, HugePages, Machine, Zone
+from numalign.kubelet.machine.machine import Core, HugePages, Machine, Zone
 from tests.unit.agent.machine_trees import as_seen, written
 
 DATA = Path(__file__).parents[1] / "data" / "checkpoints"

@@ -9,16 +9,17 @@ from msgspec import structs
 
 from numalign.agent.inventory import inventory, startview
 from numalign.agent.inventory.inventory import Mode
-from numalign.agent.inventory.podidentity import Told
+from numalign.agent.inventory.podidentity import KnownUids
 from numalign.agent.inventory.readings import Readings
 from numalign.agent.inventory.startview import Evidence
 from numalign.agent.sources.checkpoints import CPUCheckpoint, MemoryCheckpoint, Sizes
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.api.nrt.nodetopology import NodeTopology
-from numalign.kubelet import admission, configuration, report, start
+from numalign.kubelet import admission, configuration, start
 from numalign.kubelet.cpu.state import CPUState
-from numalign.kubelet.machine import Core, HugePages, Machine, Zone
+from numalign.kubelet.machine.machine import Core, HugePages, Machine, Zone
 from numalign.kubelet.memory.state import MemoryState, Table, ZoneMemory
+from numalign.kubelet.report import report
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
 from tests import nodes
@@ -59,7 +60,7 @@ LATER = {
 
 def told(machine: Machine, mode: Mode = "own") -> object:
     read = structs.replace(looks.at(KUBELET, STATE), machine=machine)
-    return inventory.of(read, machine, Told()).report("n", mode)
+    return inventory.of(read, machine, KnownUids()).report("n", mode)
 
 
 @pytest.mark.parametrize("change", LATER)
@@ -92,7 +93,7 @@ def test_a_checkpoint_without_any_zone_of_the_machine_leaves_what_others_say(zon
     tables = {zone: ZoneMemory(1 << zone, {"memory": Table(GIB)}) for zone in zones}
     other = MemoryCheckpoint("Static", MemoryState(tables), {zone: {"memory": Sizes(GIB, 0, GIB)} for zone in zones})
     read = structs.replace(looks.at(KUBELET, STATE), memory_checkpoint=other)
-    assert inventory.of(read, MACHINE, Told()).report("n") == report.of("n", KUBELET, STATE)
+    assert inventory.of(read, MACHINE, KnownUids()).report("n") == report.of("n", KUBELET, STATE)
 
 
 def test_a_size_of_pages_that_no_kubelet_would_name_so_is_passed_by() -> None:

@@ -9,11 +9,13 @@ import pytest
 from msgspec import structs
 
 from numalign.agent.inventory import inventory
-from numalign.agent.inventory.podidentity import Told
+from numalign.agent.inventory.podidentity import KnownUids
 from numalign.agent.publish import forms
 from numalign.agent.sources.podresources import ContainerResources, DeviceEntry, MemoryEntry, PodResources
 from numalign.api.nrt import normalise, wire
-from numalign.kubelet import machinefile, plainreport, report, start
+from numalign.kubelet import start
+from numalign.kubelet.machine import machinefile
+from numalign.kubelet.report import plainreport, report
 from numalign.kubelet.settings import MemoryReservation, Settings
 from tests.unit.agent import kubelet_looks as looks
 from tests.unit.agent.clusters import NODE, STRICT
@@ -52,7 +54,7 @@ def test_a_large_node_full_of_pods_makes_a_small_object() -> None:
     uids = {(each.namespace, each.name): str(uuid.UUID(int=number * 2**90 + 7)) for number, each in enumerate(pods)}
     empty = looks.at(kubelet, kubelet.initial())
     readings = structs.replace(empty, pods=pods, cpu_checkpoint=None, memory_checkpoint=None, device_checkpoint=None)
-    found = inventory.of(readings, structs.replace(EIGHT, devices={}), Told(uids)).report(NODE)
+    found = inventory.of(readings, structs.replace(EIGHT, devices={}), KnownUids(uids)).report(NODE)
     assert len(found.facts.placements or ()) == 110
     assert len(msgspec.json.encode(forms.document(found))) < MOST_BYTES
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from numalign.agent.sources import checkpoints, checksums
+from numalign.agent.sources import checkpoints
 from numalign.api import errors
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.kubelet.memory.state import Block, Table, ZoneMemory
 
 DATA = Path(__file__).parents[1] / "data" / "checkpoints"
@@ -76,7 +76,7 @@ def test_content_without_a_checksum_is_refused() -> None:
 def sealed(content: dict[str, Any]) -> bytes:
     """As newer kubelets write content."""
     data = json.dumps(content)
-    return json.dumps({"data": data, "dataChecksum": checksums.of_text(data)}).encode()
+    return json.dumps({"data": data, "dataChecksum": checkpoints.of_text(data)}).encode()
 
 
 def test_pods_served_as_a_whole_are_told() -> None:

@@ -13,8 +13,8 @@ import pytest
 from numalign.agent.sources import kubeletconfig
 from numalign.agent.sources.kubeletconfig import Configuration, Fetch, Sources
 from numalign.api import errors
-from numalign.api.attributes import cpuset
-from numalign.kubelet import presets
+from numalign.api.decode import cpuset
+from numalign.kubelet.machine import presets
 from numalign.kubelet.versions import Minor
 
 MACHINE = presets.machine("2x16")

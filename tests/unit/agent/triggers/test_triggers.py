@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from numalign.agent.triggers import filewatch, inotify, triggers
+from numalign.agent.sources import filewatch
+from numalign.agent.triggers import triggers
 from numalign.agent.triggers.schedule import Pace
 from numalign.agent.triggers.triggers import Triggers
 from numalign.api.errors import BadObject
@@ -34,7 +35,7 @@ def without_sleep(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(triggers, "LOOK", 0.01)
     if request.param == "found by looking":
-        monkeypatch.setattr(inotify.Inotify, "__init__", none)
+        monkeypatch.setattr(filewatch.Inotify, "__init__", none)
 
 
 def replaced(path: Path, text: str = "{}") -> None:
@@ -152,7 +153,7 @@ def test_lost_events_count_as_changes_of_what_changed(tmp_path: Path) -> None:
         watch = filewatch.Watch(files, told.append)
         watch.open()
         replaced(tmp_path / "b")
-        watch._take(inotify.Event(-1, inotify.OVERFLOW, ""))
+        watch._take(filewatch.Event(-1, filewatch.OVERFLOW, ""))
         watch.close()
 
     asyncio.run(overflow())

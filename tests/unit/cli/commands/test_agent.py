@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 from numalign.api.nrt import normalise, wire
 from numalign.cli.main import app
-from numalign.kubelet import presets
-from numalign.kubelet.machine import Core, Machine, Zone
+from numalign.kubelet.machine import presets
+from numalign.kubelet.machine.machine import Core, Machine, Zone
 from numalign.lab import machinetree
 from tests.unit.agent import machine_trees
 from tests.unit.agent.somebody import anybody

@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 from numalign.cli.display import values
 from numalign.cli.main import app
-from numalign.kubelet import machinefile, presets
+from numalign.kubelet.machine import machinefile, presets
 from tests.strategies import hostile
 from tests.unit.cli import small
 

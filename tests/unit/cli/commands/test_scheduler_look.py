@@ -14,9 +14,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from numalign.cli.main import app
-from numalign.scheduler.explain.decisionlog import Told
+from numalign.scheduler.choose.decisionlog import DecisionRecord
 from numalign.scheduler.snapshot import files
-from numalign.scheduler.snapshot.snapshot import Snapshot, State
+from numalign.scheduler.snapshot.snapshot import SchedulerState, Snapshot
 from tests.unit.scheduler import servers
 
 WAITING = {
@@ -229,10 +229,10 @@ def test_a_token_does_not_travel_in_the_clear(url: str, tmp_path: Path) -> None:
 
 def written(tmp_path: Path, **before: Any) -> str:
     pod = servers.trainer("p", gpus=9)
-    told = Told(pod="default/p", uid="uid-p", attempt=1, at=0.0, result="unschedulable", **before)
+    told = DecisionRecord(pod="default/p", uid="uid-p", attempt=1, at=0.0, result="unschedulable", **before)
     objects = {"nodes": (servers.node("a"),), "noderesourcetopologies": (servers.reported("a"),), "pods": (pod,)}
     file = tmp_path / "dump.json"
-    state = State(decisions=(told,) if before else ())
+    state = SchedulerState(decisions=(told,) if before else ())
     file.write_bytes(files.written(Snapshot(objects=objects, state=state)))
     return str(file)
 

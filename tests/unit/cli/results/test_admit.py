@@ -1,9 +1,9 @@
 """The report says what the model decided, in numbers of one unit per resource."""
 
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.cli.display import values
 from numalign.kubelet import admission
-from numalign.kubelet import mask as masks
+from numalign.kubelet.topologymanager import mask as masks
 from tests.unit.cli.small import STATIC_CPUS, STATIC_MEMORY, admitted, guaranteed, kubelet, pod
 
 GPU = "nvidia.com/gpu"

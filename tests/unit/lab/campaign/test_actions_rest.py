@@ -11,7 +11,8 @@ from numalign.agent.sources.checkpoints import DeviceCheckpoint
 from numalign.api.decode import decode
 from numalign.api.objects.pod import Pod
 from numalign.kube.client import Client
-from numalign.kubelet import admission, presets
+from numalign.kubelet import admission
+from numalign.kubelet.machine import presets
 from numalign.lab import spec
 from numalign.lab.campaign import watch
 from numalign.lab.campaign.actions import RestChecks

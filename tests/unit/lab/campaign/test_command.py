@@ -13,14 +13,14 @@ from numalign.cli.devkit import labs
 from numalign.lab import preflight
 from numalign.lab.campaign import history, report
 from numalign.lab.campaign import run as running
-from numalign.lab.campaign.history import Line
-from numalign.lab.campaign.report import Report, Run
+from numalign.lab.campaign.history import HistoryLine
+from numalign.lab.campaign.report import CampaignReport, CampaignRun
 from numalign.lab.campaign.run import CampaignOptions
 
 BAD = [
-    Line(at=1.0, what="created", name="a", uid="a"),
-    Line(at=2.0, what="bound", name="a", uid="a", node="n"),
-    Line(at=3.0, what="ended", name="a", uid="a", node="n", phase="Failed", why="OutOfcpu", words="full"),
+    HistoryLine(at=1.0, what="created", name="a", uid="a"),
+    HistoryLine(at=2.0, what="bound", name="a", uid="a", node="n"),
+    HistoryLine(at=3.0, what="ended", name="a", uid="a", node="n", phase="Failed", why="OutOfcpu", words="full"),
 ]
 
 
@@ -28,9 +28,9 @@ def numalign(line: str) -> Result:
     return CliRunner().invoke(main.app, ["lab", "campaign", *line.split()])
 
 
-def plays(monkeypatch: pytest.MonkeyPatch, lines: list[Line], *, interrupted: bool = False) -> None:
-    async def run(asked: CampaignOptions, say: object) -> tuple[Report, list[Line]]:
-        told = Run(seed=asked.seed, minutes=asked.minutes, nodes=("n",), interrupted=interrupted)
+def plays(monkeypatch: pytest.MonkeyPatch, lines: list[HistoryLine], *, interrupted: bool = False) -> None:
+    async def run(asked: CampaignOptions, say: object) -> tuple[CampaignReport, list[HistoryLine]]:
+        told = CampaignRun(seed=asked.seed, minutes=asked.minutes, nodes=("n",), interrupted=interrupted)
         return report.of(told, lines), lines
 
     monkeypatch.setattr(running, "run", run)
@@ -47,7 +47,7 @@ ENDS = {
 
 @pytest.mark.parametrize("lines, interrupted, code", ENDS.values(), ids=ENDS)
 def test_the_exit_code_says_how_it_went(
-    monkeypatch: pytest.MonkeyPatch, lines: list[Line], interrupted: bool, code: int
+    monkeypatch: pytest.MonkeyPatch, lines: list[HistoryLine], interrupted: bool, code: int
 ) -> None:
     plays(monkeypatch, lines, interrupted=interrupted)
     assert numalign("--minutes 1").exit_code == code

@@ -8,18 +8,18 @@ import pytest
 from msgspec import structs
 
 from numalign.lab.campaign import history, judge, report
-from numalign.lab.campaign.history import Holding, Line, PodHistory
-from numalign.lab.campaign.report import Run
+from numalign.lab.campaign.history import HistoryLine, Holding, PodHistory
+from numalign.lab.campaign.report import CampaignRun
 
 DEVICES = {"example.com/gpu": 1}
-RUN = Run(seed=1, minutes=1, nodes=("n",))
+RUN = CampaignRun(seed=1, minutes=1, nodes=("n",))
 
 
-def line(at: float, what: history.What, uid: str = "", **told: Any) -> Line:
-    return Line(at=at, what=what, uid=uid, name=told.pop("name", uid), **told)
+def line(at: float, what: history.What, uid: str = "", **told: Any) -> HistoryLine:
+    return HistoryLine(at=at, what=what, uid=uid, name=told.pop("name", uid), **told)
 
 
-def placed(uid: str = "a", at: float = 10.0, zones: tuple[int, ...] = (0,), **told: Any) -> list[Line]:
+def placed(uid: str = "a", at: float = 10.0, zones: tuple[int, ...] = (0,), **told: Any) -> list[HistoryLine]:
     """A pod that was made, bound with a forecast, and is where its kubelet says."""
     sits = told.pop("sits", zones)
     return [
@@ -30,7 +30,7 @@ def placed(uid: str = "a", at: float = 10.0, zones: tuple[int, ...] = (0,), **to
     ]
 
 
-def turned_away(why: str = "TopologyAffinityError", **told: Any) -> list[Line]:
+def turned_away(why: str = "TopologyAffinityError", **told: Any) -> list[HistoryLine]:
     return [
         line(10.0, "created", "a", **told),
         line(11.0, "bound", "a", node="n"),
@@ -74,7 +74,9 @@ EXCUSES = {
 
 
 @pytest.mark.parametrize("before, devices, excused", EXCUSES.values(), ids=EXCUSES)
-def test_devices_that_nobody_could_know_to_be_gone(before: list[Line], devices: dict[str, int], excused: bool) -> None:
+def test_devices_that_nobody_could_know_to_be_gone(
+    before: list[HistoryLine], devices: dict[str, int], excused: bool
+) -> None:
     verdict = judge.judge([*before, *turned_away("UnexpectedAdmissionError", devices=devices)])
     assert (len(verdict.unforeseeable), len(verdict.rejected)) == ((1, 0) if excused else (0, 1))
 
@@ -92,7 +94,7 @@ LEFTOVERS = {
 
 
 @pytest.mark.parametrize("before, excused", LEFTOVERS.values(), ids=LEFTOVERS)
-def test_leftovers_that_a_kubelet_counts_when_it_starts(before: list[Line], excused: bool) -> None:
+def test_leftovers_that_a_kubelet_counts_when_it_starts(before: list[HistoryLine], excused: bool) -> None:
     there = [*placed("b", at=1.0, zones=(1,)), line(7.0, "deletion-requested", "b")]
     refused = [structs.replace(each, predicted={"main": ((1,),)}) for each in turned_away()]
     verdict = judge.judge([*there, *before, *refused])
@@ -143,7 +145,7 @@ LEFT = {
 
 
 @pytest.mark.parametrize("leaving, excused", LEFT.values(), ids=LEFT)
-def test_a_pod_that_took_the_place_of_one_that_had_just_left(leaving: list[Line], excused: bool) -> None:
+def test_a_pod_that_took_the_place_of_one_that_had_just_left(leaving: list[HistoryLine], excused: bool) -> None:
     there = [*placed("b", at=1.0, zones=(0,)), line(4.0, "reported", node="n", uids=("b",))]
     verdict = judge.judge([*there, *leaving, *placed("a", at=20.0, zones=(2,), sits=(0,))])
     assert (len(verdict.overtaken), len(verdict.mispredicted)) == ((1, 0) if excused else (0, 1))
@@ -192,7 +194,7 @@ LOSSES = {
 
 
 @pytest.mark.parametrize("after", LOSSES.values(), ids=LOSSES)
-def test_a_pod_can_be_lost(after: list[Line]) -> None:
+def test_a_pod_can_be_lost(after: list[HistoryLine]) -> None:
     assert len(judge.judge([line(1.0, "created", "a"), *after]).lost) == 1
 
 
@@ -212,7 +214,7 @@ ENDS = {
 
 
 @pytest.mark.parametrize("after", ENDS.values(), ids=ENDS)
-def test_a_pod_that_was_to_end_is_not_lost(after: list[Line]) -> None:
+def test_a_pod_that_was_to_end_is_not_lost(after: list[HistoryLine]) -> None:
     assert judge.judge([line(1.0, "created", "a"), *after]).good
 
 
@@ -242,7 +244,7 @@ LAGS = {
 
 
 @pytest.mark.parametrize("lines, late", LAGS.values(), ids=LAGS)
-def test_reports_have_a_period_to_catch_up_once_the_cause_is_gone(lines: list[Line], late: int) -> None:
+def test_reports_have_a_period_to_catch_up_once_the_cause_is_gone(lines: list[HistoryLine], late: int) -> None:
     assert len(judge.judge(lines).late) == late
 
 

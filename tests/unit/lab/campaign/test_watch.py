@@ -14,7 +14,9 @@ from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod
 from numalign.kube.client import Client
 from numalign.kube.watch.store import Change
-from numalign.kubelet import admission, presets, report
+from numalign.kubelet import admission
+from numalign.kubelet.machine import presets
+from numalign.kubelet.report import report
 from numalign.kubelet.state import KubeletState
 from numalign.lab import spec
 from numalign.lab.campaign.history import History, Holding

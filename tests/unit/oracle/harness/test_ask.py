@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from numalign.oracle.harness.ask import Program, ProgramError
+from numalign.oracle.harness.ask import OracleProgram, ProgramError
 
 ECHO = """#!{python}
 import json, sys
@@ -25,11 +25,11 @@ for line in sys.stdin:
 """
 
 
-def program(folder: Path, script: str) -> Program:
+def program(folder: Path, script: str) -> OracleProgram:
     path = folder / "oracle"
     path.write_text(script.format(python=sys.executable))
     path.chmod(0o755)
-    return Program(path)
+    return OracleProgram(path)
 
 
 def test_answers_come_in_the_order_of_the_cases(tmp_path: Path) -> None:

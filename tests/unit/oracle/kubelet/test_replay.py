@@ -10,11 +10,11 @@ from msgspec import UNSET, Struct, structs
 from numalign.kubelet.refusals import Undecided
 from numalign.oracle.harness import divergence
 from numalign.oracle.harness.divergence import Difference
-from numalign.oracle.harness.files import Found
+from numalign.oracle.harness.files import RecordedValue
 from numalign.oracle.kubelet import merge, replay, vectors
-from numalign.oracle.kubelet.family import Origin
+from numalign.oracle.kubelet.family import CaseOrigin
 from numalign.oracle.kubelet.forms import Topologies, Topology
-from numalign.oracle.kubelet.replay import Tally, Verdict
+from numalign.oracle.kubelet.replay import FamilyTally, ReplayVerdict
 from tests.oracle import recordings
 from tests.unit.oracle import small
 
@@ -34,15 +34,15 @@ def four() -> Topologies:
 
 
 def vector(case: Any, table: Callable[[], Topologies] = recordings.topologies) -> vectors.Vector:
-    return vectors.of(Found("here", case, divergence.canonical(case)), table)
+    return vectors.of(RecordedValue("here", case, divergence.canonical(case)), table)
 
 
 def paths(case: Any, table: Callable[[], Topologies] = recordings.topologies) -> list[str]:
     return [each.path for each in replay.judge(vector(case, table)).differences]
 
 
-def failing(problem: Exception) -> Verdict:
-    def answer(case: Struct, origin: Origin) -> Struct:
+def failing(problem: Exception) -> ReplayVerdict:
+    def answer(case: Struct, origin: CaseOrigin) -> Struct:
         raise problem
 
     return replay.judge(structs.replace(vector(small.MERGE), family=structs.replace(merge.FAMILY, answer=answer)))
@@ -127,6 +127,6 @@ def test_a_life_after_a_refused_start_differs() -> None:
 def test_mismatches_are_counted_by_case_and_by_family() -> None:
     cases = [small.MERGE, {**small.MERGE, "admit": False, "best": None}, LIVELOCK]
     report = replay.summed(replay.replay(map(vector, cases)))
-    assert report.total == Tally(cases=3, mismatches=1)
-    assert report.families == {"tm_merge": Tally(2, 1), "cpu_livelock": Tally(1, 0)}
+    assert report.total == FamilyTally(cases=3, mismatches=1)
+    assert report.families == {"tm_merge": FamilyTally(2, 1), "cpu_livelock": FamilyTally(1, 0)}
     assert [len(verdict.differences) for verdict in report.diverged] == [2]

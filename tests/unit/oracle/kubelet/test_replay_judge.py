@@ -67,7 +67,7 @@ def test_a_model_beyond_its_budget_is_undecided_and_not_wrong(monkeypatch: pytes
     def give_up(*_: object) -> None:
         raise Undecided("the kubelet would try every combination of zones", 4_900)
 
-    monkeypatch.setattr("numalign.kubelet.policies.merge", give_up)
+    monkeypatch.setattr("numalign.kubelet.topologymanager.policies.merge", give_up)
     assert replay.judge_case(MERGE, MERGE, NEWEST).finding == "undecided"
 
 
@@ -75,5 +75,5 @@ def test_a_model_that_wrongly_sees_a_livelock_disagrees(monkeypatch: pytest.Monk
     def spin(*_: object) -> None:
         raise Undecided("the kubelet never returns")
 
-    monkeypatch.setattr("numalign.kubelet.policies.merge", spin)
+    monkeypatch.setattr("numalign.kubelet.topologymanager.policies.merge", spin)
     assert replay.judge_case(MERGE, MERGE, NEWEST).finding == "differs"

@@ -12,7 +12,7 @@ from numalign.cli.devkit import oracle
 from numalign.lab.errors import LabError
 from numalign.oracle import sources
 from numalign.oracle.harness import ask
-from numalign.oracle.harness.ask import Program
+from numalign.oracle.harness.ask import OracleProgram
 from numalign.oracle.kubelet import replay, vectors
 from tests.oracle import recordings
 from tests.unit.oracle import pretending, small
@@ -25,10 +25,10 @@ def files(tmp_path: Path) -> Path:
     return small.lines(tmp_path / "merge.jsonl", small.MERGE, {**small.MERGE, "id": "merge-2"})
 
 
-def reasked(folder: Path, answer: str, *files: Path) -> list[replay.Reasked]:
+def reasked(folder: Path, answer: str, *files: Path) -> list[replay.ReaskedCase]:
     path = pretending.program(folder, answer)
-    with Program(path, ask.ONCE) as once, Program(path, ask.SURELY) as sure:
-        pair = ask.Pair(once, sure, sources.kubelet("kubelet@1.37").judge)
+    with OracleProgram(path, ask.ONCE) as once, OracleProgram(path, ask.SURELY) as sure:
+        pair = ask.ProgramPair(once, sure, sources.kubelet("kubelet@1.37").judge)
         return list(replay.reask(pair, vectors.load(files)))
 
 

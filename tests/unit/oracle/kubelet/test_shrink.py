@@ -13,7 +13,7 @@ from numalign.kubelet.versions import Minor
 from numalign.oracle.harness import shrink as generic
 from numalign.oracle.harness.divergence import Case
 from numalign.oracle.kubelet import shrink, validity, vectors
-from numalign.oracle.kubelet.family import Origin
+from numalign.oracle.kubelet.family import CaseOrigin
 from numalign.oracle.kubelet.generate import cases
 
 NEW = Minor(1, 37)
@@ -97,7 +97,7 @@ def test_the_model_can_answer_whatever_is_offered(drawn: tuple[str, Case], rng: 
     offered = list(shrink.smaller(drawn[1]))
     for candidate in rng.sample(offered, min(5, len(offered))):
         with suppress(Undecided):
-            assert family.answer(vectors.typed(family.case, candidate), Origin({}, NEW)) is not None
+            assert family.answer(vectors.typed(family.case, candidate), CaseOrigin({}, NEW)) is not None
 
 
 @pytest.mark.parametrize("family", cases.WEIGHTS)

@@ -10,7 +10,7 @@ import pytest
 from numalign.oracle.harness import shrink
 from numalign.oracle.kubescheduler import answer
 from numalign.oracle.kubescheduler.generate import cases
-from numalign.oracle.kubescheduler.generate.pods import FEATURES, Mixture
+from numalign.oracle.kubescheduler.generate.pods import FEATURES, FeatureRates
 
 DRAWN = [cases.draw(3, number)[1] for number in range(200)]
 KINDS = {
@@ -64,7 +64,7 @@ def test_every_plugin_with_settings_gets_some() -> None:
 
 @pytest.mark.parametrize("feature", FEATURES)
 def test_some_clusters_do_without_a_feature(feature: str) -> None:
-    shares = {Mixture(Random(number)).shares[feature] for number in range(50)}
+    shares = {FeatureRates(Random(number)).shares[feature] for number in range(50)}
     assert len(shares) > 2
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from numalign.oracle.harness.ask import Opinion
 from numalign.oracle.plugin import causes, history, judge, replay
-from numalign.oracle.plugin.replay import Dialect, Habit
+from numalign.oracle.plugin.replay import Dialect, OldBehaviour
 from numalign.placement.reference.caches import repairs
 from numalign.placement.reference.caches.repairs import Repair
 from tests.oracle import handmade
@@ -16,7 +16,7 @@ ASKED = pod(container(ONE))
 PLAYED = {name: each for name, each in handmade.HISTORIES.items() if judge.refusal(each["args"]) is None}
 
 
-def scripts(raw: dict[str, Any]) -> tuple[replay.Script, replay.Script]:
+def scripts(raw: dict[str, Any]) -> tuple[replay.PreparedHistory, replay.PreparedHistory]:
     new = history.read(raw)
     return replay.script(history.with_old_classes(new, raw)), replay.script(new)
 
@@ -96,7 +96,7 @@ def test_every_habit_and_every_repair_that_a_history_can_show_is_written_by_hand
 
 def test_the_way_from_v0_34_7_ends_at_ours() -> None:
     way = causes.without(replay.V0_34_7, causes.ENTRIES)
-    assert way == Dialect(frozenset({Habit.DEFECTS}), repairs.ALL)
+    assert way == Dialect(frozenset({OldBehaviour.DEFECTS}), repairs.ALL)
 
 
 @pytest.mark.parametrize("name", PLAYED)

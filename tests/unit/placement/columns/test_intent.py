@@ -7,7 +7,7 @@ import pytest
 from numalign.api.attributes.intent import Intent
 from numalign.api.objects.pod import Pod
 from numalign.kubelet import admission
-from numalign.kubelet import mask as masks
+from numalign.kubelet.topologymanager import mask as masks
 from numalign.placement.columns import intent, requests
 from numalign.placement.columns.intent import KEPT, PENALTY, Judgement, Unkept
 from numalign.placement.columns.noderules import NodeRules

@@ -52,7 +52,7 @@ def test_a_node_that_comes_back_has_the_pods_that_outlived_it() -> None:
 def test_pods_that_were_placed_by_numbers_can_be_taken_back() -> None:
     columns, tenants = made("a")
     columns.charge_totals(0, CPU, 1)
-    tenants.note(("p",), ("a",), CPU)
+    tenants.note("p", "a", CPU)
     assert tenants.requests("p", "a") == CPU
     tenants.drop("p")
     assert requested(columns, "a") == (0, 0)

@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 
 from numalign.api.objects.pod import Pod
-from numalign.kubelet.presets import GIB
+from numalign.kubelet.machine.presets import GIB
 from numalign.placement.columns.holdings import ContainerZones, Entry, Holding, Source
 from numalign.placement.columns.requests import Program
 from numalign.placement.columns.resources import CPU

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from numalign.api.nrt import normalise
 from numalign.api.objects.pod import Pod
-from numalign.kubelet import admission, report
+from numalign.kubelet import admission
 from numalign.kubelet import demand as demands
+from numalign.kubelet.report import report
 from numalign.kubelet.state import KubeletState
 from numalign.placement import facts
 from numalign.placement.engine import Engine

@@ -9,8 +9,8 @@ from msgspec import structs
 from numalign.api.attributes.deviceclasses import DeviceClass as PublishedClass
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.api.nrt.topologymanager import TopologyManager
-from numalign.kubelet.machine import Device, DevicePlugin
-from numalign.kubelet.presets import GIB
+from numalign.kubelet.machine.machine import Device, DevicePlugin
+from numalign.kubelet.machine.presets import GIB
 from numalign.placement.columns.nodefacts import Assumption, DeviceClass, Groups, RowFacts, Supply
 from numalign.placement.reports import read
 from tests import topology_strategies as some

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 
-from numalign.kubelet import admission, zonetable
-from numalign.kubelet import mask as masks
-from numalign.kubelet.machine import Device
+from numalign.kubelet import admission
+from numalign.kubelet.machine.machine import Device
+from numalign.kubelet.report import zonetable
+from numalign.kubelet.report.zonetable import Cell
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
-from numalign.kubelet.zonetable import Cell
+from numalign.kubelet.topologymanager import mask as masks
 from numalign.placement.columns.nodefacts import Assumption, RowFacts
 from numalign.placement.reports import read as ingest
 from tests.campaigns import holds_for

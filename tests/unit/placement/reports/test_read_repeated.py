@@ -9,12 +9,12 @@ from msgspec import structs
 
 from numalign.api.attributes.coremap import Core
 from numalign.api.attributes.managers import KubeletBuild, ManagerPolicies
+from numalign.api.attributes.repairs import Guess, GuessCode
 from numalign.api.nrt.fingerprint import Method
 from numalign.api.nrt.nodetopology import Amounts, Fingerprint, NodeTopology, Zone
-from numalign.api.nrt.repairs import Guess, GuessCode
 from numalign.api.nrt.topologymanager import Policy, TopologyManager
 from numalign.api.objects.node import Node as NodeObject
-from numalign.kubelet import plainreport, report
+from numalign.kubelet.report import plainreport, report
 from numalign.placement.columns.nodefacts import Assumption
 from numalign.placement.reports import read
 from numalign.placement.reports.read import ReportReader

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.api.objects.pod import Pod
-from numalign.kubelet.presets import GIB
+from numalign.kubelet.machine.presets import GIB
 from numalign.placement.columns.holdings import Entry
 from numalign.placement.columns.resources import CPU, MEMORY
 from numalign.placement.rowmodel import evaluate

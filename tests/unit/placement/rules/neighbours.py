@@ -7,8 +7,8 @@ from typing import Any
 
 from numalign.api.decode import decode
 from numalign.api.objects.pod import Pod
-from numalign.api.schedulerconfig.podruleargs import InterPodAffinityArgs, PodTopologySpreadArgs
-from numalign.placement.rules.clusterstate import World
+from numalign.api.schedulerconfig.pluginargs import InterPodAffinityArgs, PodTopologySpreadArgs
+from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.pods.interpodaffinity import InterPodAffinity
 from numalign.placement.rules.pods.podtopologyspread import PodTopologySpread
 from tests.unit.placement.rules import worlds
@@ -23,7 +23,7 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 class Place:
     """A world, what follows it, and the rules."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: ClusterState) -> None:
         self.world, self.around = world, Surroundings(world)
 
     def spreading(self, **args: Any) -> PodTopologySpread:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from numalign.placement.rules.clusterstate import World
-from numalign.placement.rules.pods.namespaces import Namespaces
+from numalign.placement.rules.clusterstate import ClusterState
+from numalign.placement.rules.pods.matchers import Namespaces
 from numalign.placement.rules.pods.owners import Owners
 from numalign.placement.rules.pods.podcounts import PodCounts
 from numalign.placement.rules.pods.podterms import PodTerms
-from numalign.placement.rules.volumes.attachedvolumes import AttachedVolumes
+from numalign.placement.rules.volumes.nodevolumelimits import AttachedVolumes
+from numalign.placement.rules.volumes.volumerestrictions import VolumeUsers
 from numalign.placement.rules.volumes.volumestock import VolumeStock
-from numalign.placement.rules.volumes.volumeusers import VolumeUsers
 
 
 class Surroundings:
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: ClusterState) -> None:
         self.namespaces = Namespaces()
         self.owners = Owners()
         self.counts = PodCounts(world)

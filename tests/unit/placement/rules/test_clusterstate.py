@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numalign.placement.rules.clusterstate import FIRST_ROWS, Assigned, World
+from numalign.placement.rules.clusterstate import FIRST_ROWS, AssignedPod, ClusterState
 from numalign.placement.rules.nodes.nodeaffinity import NodeAffinity
 from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit
 from numalign.placement.rules.rowclasses import ABSENT
@@ -18,10 +18,10 @@ class Diary:
     def node_changed(self, row: int) -> None:
         self.entries.append(f"node {row}")
 
-    def pod_added(self, assigned: Assigned) -> None:
+    def pod_added(self, assigned: AssignedPod) -> None:
         self.entries.append(f"+{assigned.uid}@{assigned.row}")
 
-    def pod_removed(self, assigned: Assigned) -> None:
+    def pod_removed(self, assigned: AssignedPod) -> None:
         self.entries.append(f"-{assigned.uid}@{assigned.row}")
 
 
@@ -81,7 +81,7 @@ def test_a_label_becomes_classes_over_rows() -> None:
 
 
 def test_a_pod_far_out_makes_room_too() -> None:
-    world = World()
+    world = ClusterState()
     world.put_pod("u", 5 * FIRST_ROWS, worlds.pod({"cpu": "1"}))
     assert world.totals.requested[0, 5 * FIRST_ROWS] == 1000
     assert len(world.present) == world.capacity > 5 * FIRST_ROWS

@@ -9,14 +9,11 @@ from hypothesis import strategies as st
 
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod
-from numalign.placement.rules.clusterstate import World
-from numalign.placement.rules.nodes.declaredfeatures import NodeDeclaredFeatures
+from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.nodes.imagelocality import ImageLocality
 from numalign.placement.rules.nodes.nodeaffinity import NodeAffinity
-from numalign.placement.rules.nodes.nodename import NodeName
 from numalign.placement.rules.nodes.nodeports import NodePorts
-from numalign.placement.rules.nodes.nodeunschedulable import NodeUnschedulable
-from numalign.placement.rules.nodes.tainttoleration import TaintToleration
+from numalign.placement.rules.nodes.nodespec import NodeDeclaredFeatures, NodeName, NodeUnschedulable, TaintToleration
 from numalign.placement.rules.resources.balanced import NodeResourcesBalancedAllocation
 from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit
 from numalign.placement.rules.rule import FilterRule, ScoreRule
@@ -91,8 +88,8 @@ class Truth:
         self.nodes: dict[int, Node] = {}
         self.pods: dict[str, tuple[int, Pod]] = {}
 
-    def world(self) -> World:
-        made = World()
+    def world(self) -> ClusterState:
+        made = ClusterState()
         for row, node in self.nodes.items():
             made.put_node(row, node)
         for uid, (row, pod) in self.pods.items():
@@ -100,7 +97,7 @@ class Truth:
         return made
 
 
-def step(truth: Truth, world: World, what: str, which: Any, how: Any) -> None:
+def step(truth: Truth, world: ClusterState, what: str, which: Any, how: Any) -> None:
     match what:
         case "put_node":
             truth.nodes[which] = worlds.node(f"n{which}", **how)
@@ -116,7 +113,7 @@ def step(truth: Truth, world: World, what: str, which: Any, how: Any) -> None:
             world.drop_pod(which)
 
 
-def said(world: World) -> list[object]:
+def said(world: ClusterState) -> list[object]:
     """By pod and rule: the refusal of every row that has a node, raw and normalised scores."""
     rows = worlds.all_rows(world)
     answers: list[object] = []
@@ -135,7 +132,7 @@ def said(world: World) -> list[object]:
 @settings(max_examples=60, deadline=None)
 @given(st.lists(steps, max_size=25))
 def test_any_history_ends_where_a_fresh_start_begins(history: list[tuple[str, Any, Any]]) -> None:
-    truth, world = Truth(), World()
+    truth, world = Truth(), ClusterState()
     for what, which, how in history:
         step(truth, world, what, which, how)
         said(world)

@@ -10,7 +10,7 @@ import numpy as np
 from numalign.api.decode import decode
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod
-from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.rule import FITS, FilterRule, Refusal, Rows, ScoreRule
 
 ROOMY = {"cpu": "64", "memory": "256Gi", "pods": "110"}
@@ -33,9 +33,9 @@ def pod(requests: Mapping[str, str] | None = None, *, name: str = "pod", **spec:
     return decode.decode(Pod, whole)
 
 
-def world(nodes: Sequence[Node], pods: Mapping[str, Sequence[Pod]] | None = None) -> World:
+def world(nodes: Sequence[Node], pods: Mapping[str, Sequence[Pod]] | None = None) -> ClusterState:
     """Nodes in the order of their rows; pods by the name of the node that they are on."""
-    made = World()
+    made = ClusterState()
     for row, node in enumerate(nodes):
         made.put_node(row, node)
     for name, there in (pods or {}).items():
@@ -44,7 +44,7 @@ def world(nodes: Sequence[Node], pods: Mapping[str, Sequence[Pod]] | None = None
     return made
 
 
-def refusals(rule: FilterRule[Any], pod: Pod, world: World) -> list[Refusal | None]:
+def refusals(rule: FilterRule[Any], pod: Pod, world: ClusterState) -> list[Refusal | None]:
     """By node in the order of rows: None where the pod fits."""
     prepared = rule.prepare(pod, world)
     if prepared is None:
@@ -56,24 +56,24 @@ def refusals(rule: FilterRule[Any], pod: Pod, world: World) -> list[Refusal | No
     return [None if code == FITS else prepared.refusals[code] for code in codes]
 
 
-def fitting(rule: FilterRule[Any], pod: Pod, world: World) -> list[str]:
+def fitting(rule: FilterRule[Any], pod: Pod, world: ClusterState) -> list[str]:
     """Names of the nodes that the rule lets through."""
     return [world.names[row] for row, refusal in enumerate(refusals(rule, pod, world)) if refusal is None]
 
 
-def scores(rule: ScoreRule[Any], pod: Pod, world: World) -> list[int] | None:
+def scores(rule: ScoreRule[Any], pod: Pod, world: ClusterState) -> list[int] | None:
     """Raw, by node; None: the rule is skipped."""
     rows = all_rows(world)
     prepared = rule.prepare_score(pod, world, rows)
     return None if prepared is None else rule.score(prepared, rows).tolist()
 
 
-def normalized(rule: ScoreRule[Any], pod: Pod, world: World) -> list[int]:
+def normalized(rule: ScoreRule[Any], pod: Pod, world: ClusterState) -> list[int]:
     rows = all_rows(world)
     prepared = rule.prepare_score(pod, world, rows)
     scores: list[int] = rule.normalized(prepared, rule.score(prepared, rows)).tolist()
     return scores
 
 
-def all_rows(world: World) -> Rows:
+def all_rows(world: ClusterState) -> Rows:
     return np.flatnonzero(world.present)

@@ -14,15 +14,15 @@ from numalign.kube import binding as calls
 from numalign.kube.binding import BindingResult, Outcome
 from numalign.kube.client import Client
 from numalign.placement.decisions import Decision
-from numalign.scheduler.bind.binder import TRIES, Bind, Binder
-from numalign.scheduler.bind.volumes import Volumes
-from numalign.scheduler.queue.queued import Queued
+from numalign.scheduler.bind.binder import TRIES, Binder, PendingBinding
+from numalign.scheduler.bind.volumes import VolumeBinder
+from numalign.scheduler.queue.queued import QueuedPod
 from numalign.simulator import virtualtime
 from tests.unit.scheduler import servers
 
 WORKERS = 2
 POD = servers.on(servers.trainer("p"), "a")
-BIND = Bind(Queued(pod=POD, added=0.0, since=0.0, number=1), POD, Decision("uid-p", "a"), 0.0)
+BIND = PendingBinding(QueuedPod(pod=POD, added=0.0, since=0.0, number=1), POD, Decision("uid-p", "a"), 0.0)
 
 
 class Books:
@@ -32,19 +32,19 @@ class Books:
         self.told: list[str] = []
         self.open = self.node = True
 
-    def is_open(self, bind: Bind) -> bool:
+    def is_open(self, bind: PendingBinding) -> bool:
         return self.open
 
     def has_node(self, name: str) -> bool:
         return self.node
 
-    def bound(self, bind: Bind) -> None:
+    def bound(self, bind: PendingBinding) -> None:
         self.told.append("bound")
 
-    def failed(self, bind: Bind, why: str) -> None:
+    def failed(self, bind: PendingBinding, why: str) -> None:
         self.told.append(f"failed: {why}")
 
-    def over(self, bind: Bind) -> None:
+    def over(self, bind: PendingBinding) -> None:
         self.told.append("over")
 
 
@@ -70,7 +70,7 @@ class Story:
         return self.books.told
 
     async def _told(self) -> None:
-        binder = Binder(self._client(), self.books, cast(Volumes, None), leads=lambda: self.leads, workers=WORKERS)
+        binder = Binder(self._client(), self.books, cast(VolumeBinder, None), leads=lambda: self.leads, workers=WORKERS)
         running = asyncio.ensure_future(binder.run())
         binder.start(BIND)
         await asyncio.sleep(600)

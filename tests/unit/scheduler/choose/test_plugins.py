@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.clusterstate import ClusterState
 from numalign.scheduler import main, settings
-from numalign.scheduler.choose.plugins import Stock
-from numalign.scheduler.choose.profiles import Profile
+from numalign.scheduler.choose.plugins import Plugins
+from numalign.scheduler.profiles import Profile
 
 
 def profile(**plugins: Any) -> Profile:
     config = settings.read(main.NOTHING_SAID | {"profiles": [{"plugins": plugins}]}, "test")
-    return Stock(World()).profile(config.profiles[0])
+    return Plugins(ClusterState()).profile(config.profiles[0])
 
 
 def test_filters_and_weights_are_the_stock_scheduler_s() -> None:

@@ -20,12 +20,12 @@ from numalign.api.objects.node import ContainerImage, Node, Taint
 from numalign.api.objects.pod import Pod
 from numalign.api.objects.workloads import Service
 from numalign.placement.engine import Engine
-from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.clusterstate import ClusterState
 from numalign.scheduler import main
 from numalign.scheduler.choose import choose
 from numalign.scheduler.choose.choose import Attempt, Chosen
-from numalign.scheduler.choose.plugins import Stock
-from numalign.scheduler.cluster import Cluster
+from numalign.scheduler.choose.cluster import Cluster
+from numalign.scheduler.choose.plugins import Plugins
 from tests.conftest import require
 from tests.unit.placement.rules import neighbourhoods, neighbours
 from tests.unit.scheduler import servers
@@ -39,8 +39,8 @@ class Twin:
     code."""
 
     def __init__(self, *, quickly: bool, compiled: bool = False) -> None:
-        world = World()
-        self.cluster, stock = Cluster(Engine(), world), Stock(world)
+        world = ClusterState()
+        self.cluster, stock = Cluster(Engine(), world), Plugins(world)
         assert not compiled or self.cluster.engine.warm()
         for name, labels in neighbourhoods.NAMESPACES.items():
             stock.namespaces.put(name, labels)

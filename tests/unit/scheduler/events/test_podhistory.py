@@ -10,15 +10,15 @@ import pytest
 from numalign.api.objects.meta import ObjectMeta
 from numalign.process import log
 from numalign.scheduler.events import podhistory
-from numalign.scheduler.events.podhistory import FIRST_LINES, LAST_LINES, SILENT, Stories
+from numalign.scheduler.events.podhistory import FIRST_LINES, LAST_LINES, SILENT, PodHistories
 
 
 def pod(name: str, uid: str = "") -> ObjectMeta:
     return ObjectMeta(name=name, namespace="default", uid=uid or f"uid-{name}")
 
 
-def told(times: int = 0) -> Stories:
-    kept = Stories(lambda: 5.0)
+def told(times: int = 0) -> PodHistories:
+    kept = PodHistories(lambda: 5.0)
     for number in range(times):
         kept.tell(pod("p"), "tried", attempt=number)
     return kept
@@ -51,7 +51,7 @@ def test_of_a_long_story_the_middle_is_left_out_and_counted() -> None:
 
 
 def test_of_many_pods_those_not_heard_of_for_longest_are_forgotten() -> None:
-    kept = Stories(lambda: 0.0, most_pods=2)
+    kept = PodHistories(lambda: 0.0, most_pods=2)
     for name in ("a", "b", "a", "c"):
         kept.tell(pod(name), "waits")
     assert [len(kept.of(f"default/{name}")) for name in "abc"] == [1, 0, 1]

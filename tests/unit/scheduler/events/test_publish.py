@@ -12,7 +12,7 @@ from numalign.api.decode import decode
 from numalign.api.objects.pod import Pod
 from numalign.kube.client import Client
 from numalign.kube.events.events import Reporter
-from numalign.scheduler.events.publish import Publisher, Wait
+from numalign.scheduler.events.publish import PendingReason, Publisher
 from numalign.simulator import cluster, virtualtime
 from numalign.simulator.apiserver.storage.resources import NEW_EVENTS, PODS
 from numalign.simulator.cluster import Cluster
@@ -52,7 +52,9 @@ def seen(tree: Tree) -> Pod:
 
 def test_a_refused_pod_gets_an_event_and_a_condition() -> None:
     async def play(publisher: Publisher, embedded: Cluster) -> None:
-        publisher.refused(seen(pod(embedded)), Wait("Unschedulable", "0/1 nodes are available: 1 Insufficient cpu."))
+        publisher.refused(
+            seen(pod(embedded)), PendingReason("Unschedulable", "0/1 nodes are available: 1 Insufficient cpu.")
+        )
 
     events, pods = told(play)
     assert [(each["reason"], each["action"], each["type"], each["note"]) for each in events] == [
@@ -68,7 +70,7 @@ def test_a_condition_that_says_the_same_is_not_written_again() -> None:
 
     async def play(publisher: Publisher, embedded: Cluster) -> None:
         for _ in range(3):
-            publisher.refused(seen(pod(embedded)), Wait("Unschedulable", "m"))
+            publisher.refused(seen(pod(embedded)), PendingReason("Unschedulable", "m"))
             await asyncio.sleep(1)
             versions.append(pod(embedded)["metadata"]["resourceVersion"])
 
@@ -79,7 +81,7 @@ def test_a_condition_that_says_the_same_is_not_written_again() -> None:
 def test_of_a_pod_that_is_bound_by_then_no_condition_is_written() -> None:
     async def play(publisher: Publisher, embedded: Cluster) -> None:
         found = seen(pod(embedded))
-        publisher.refused(found, Wait("Unschedulable", "m"))
+        publisher.refused(found, PendingReason("Unschedulable", "m"))
         publisher.scheduled(found.metadata, "a")
 
     assert "conditions" not in told(play)[1][0].get("status", {})
@@ -114,7 +116,7 @@ def test_no_event_of_a_burst_is_lost() -> None:
     assert len(events) == 5000
 
 
-def nominated(*waits: Wait) -> list[str]:
+def nominated(*waits: PendingReason) -> list[str]:
     """What the pod's status says after each."""
     said: list[str] = []
 
@@ -129,7 +131,7 @@ def nominated(*waits: Wait) -> list[str]:
 
 
 def test_the_node_that_a_pod_waits_for_is_written_and_taken_back() -> None:
-    waits = [Wait("Unschedulable", "m", node) for node in ("n1", None, "n2", "", None)]
+    waits = [PendingReason("Unschedulable", "m", node) for node in ("n1", None, "n2", "", None)]
     assert nominated(*waits) == ["n1", "n1", "n2", "", ""]
 
 
@@ -137,7 +139,7 @@ def test_a_nomination_can_be_taken_back_alone() -> None:
     found: list[Tree] = []
 
     async def play(publisher: Publisher, embedded: Cluster) -> None:
-        publisher.refused(seen(pod(embedded)), Wait("Unschedulable", "m", "n1"))
+        publisher.refused(seen(pod(embedded)), PendingReason("Unschedulable", "m", "n1"))
         await asyncio.sleep(1)
         publisher.unnominated(seen(pod(embedded)))
         await asyncio.sleep(1)

@@ -10,8 +10,8 @@ from msgspec import structs
 from numalign.api.attributes import intent as intents
 from numalign.api.objects.node import Taint
 from numalign.api.objects.pod import Pod
-from numalign.scheduler.choose.profiles import ZONES
 from numalign.scheduler.explain import explanations
+from numalign.scheduler.profiles import ZONES
 from tests.unit.scheduler import servers, towns, waitingpods
 from tests.unit.scheduler.servers import Servers, on, trainer
 from tests.unit.scheduler.towns import Town

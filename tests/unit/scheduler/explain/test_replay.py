@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from numalign.api.decode import decode
-from numalign.api.objects.dynamicresources import DeviceClass
+from numalign.api.objects.workloads import DeviceClass
 from numalign.scheduler.explain import replay
-from numalign.scheduler.explain.replay import OnNode
+from numalign.scheduler.explain.replay import NodeReplay
 from numalign.scheduler.snapshot import files
 from numalign.scheduler.snapshot.snapshot import Snapshot
 from tests.unit.scheduler import servers
@@ -28,7 +28,7 @@ def taken(*, gpus: int = 4, **objects: Any) -> Snapshot:
     return files.read(files.written(Snapshot(objects=there | objects)), "dump")
 
 
-def on_node(snapshot: Snapshot, node: str) -> OnNode:
+def on_node(snapshot: Snapshot, node: str) -> NodeReplay:
     found = replay.repeated(snapshot, "default/p", node).on_node
     assert found is not None
     return found

@@ -10,11 +10,11 @@ from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.pod import Pod
 from numalign.api.objects.workloads import Namespace
 from numalign.kube.watch.store import Change
-from numalign.scheduler.choose.profiles import Profile
+from numalign.scheduler.choose.stormguard import MEMORY, StormGuard
 from numalign.scheduler.events.publish import Publisher
 from numalign.scheduler.intake.intake import Intake
-from numalign.scheduler.intake.stormguard import MEMORY, Rejections
 from numalign.scheduler.metrics import Metrics
+from numalign.scheduler.profiles import Profile
 from tests.unit.scheduler import servers, waitingpods
 from tests.unit.scheduler.servers import Servers, trainer
 
@@ -41,7 +41,7 @@ class Told:
 class Taken:
     def __init__(self, *nodes: str, clears: bool = False) -> None:
         self.cluster, self.queue = Servers(*nodes).cluster, waitingpods.queue()
-        self.told, self.guard, self.counts, self.woken = Told(), Rejections(), Metrics(), 0
+        self.told, self.guard, self.counts, self.woken = Told(), StormGuard(), Metrics(), 0
         self.now_ = 0.0
         self.intake = Intake(
             self.cluster,

@@ -14,10 +14,9 @@ from numalign.api.objects.pod import Pod, PodCondition
 from numalign.kubelet import admission
 from numalign.placement.explain import whatif
 from numalign.scheduler.choose.choose import Chosen
-from numalign.scheduler.preempt.preemption import Declines, Preempts
-from numalign.scheduler.preempt.reservations import BY_SCHEDULER, DISRUPTED
+from numalign.scheduler.preempt.preemption import BY_SCHEDULER, DISRUPTED, Nomination, NotPreempted
 from tests.unit.scheduler import servers
-from tests.unit.scheduler.preempt.test_budgets import budget
+from tests.unit.scheduler.choose.test_plugins_budgets import budget
 from tests.unit.scheduler.preempting import Fixed, Town
 from tests.unit.scheduler.servers import trainer
 
@@ -96,8 +95,8 @@ def test_while_its_victims_are_on_their_way_out_a_pod_preempts_nobody_else(reaso
     leaving = on_its_way_out(victim, reason)
     town.cluster.pod(leaving, 0.0)
     found = town.asked(pod)
-    assert isinstance(found, Declines) is not eligible
-    if isinstance(found, Declines):
+    assert isinstance(found, NotPreempted) is not eligible
+    if isinstance(found, NotPreempted):
         assert (found.message, found.is_final) == (
             "not eligible due to a terminating pod on the nominated node.",
             False,
@@ -115,9 +114,9 @@ def test_nor_before_they_are_seen_to_go_nor_while_their_containers_may_still_run
     pod, victim = high(1), town.cluster.pods_on("a")[0]
     town.nominations.put(pod, "a")
     town.nominations.expect("uid-high", [victim.metadata.uid])
-    assert isinstance(town.asked(pod), Declines)
+    assert isinstance(town.asked(pod), NotPreempted)
     town.cluster.pod_gone(victim, 0.0)
-    assert isinstance(town.asked(pod), Declines)
+    assert isinstance(town.asked(pod), NotPreempted)
     town.cluster.tick(100.0)
     assert town.place(pod) == "a"
 
@@ -196,7 +195,7 @@ def test_victims_are_as_few_as_can_be_and_their_kubelet_admits_the_pod(
     if isinstance(town.choose(asked), Chosen):
         return
     found = town.asked(asked)
-    if isinstance(found, Preempts):
+    if isinstance(found, Nomination):
         gone = {pod.metadata.uid for pod in found.victims.pods}
         assert all(pod.spec.priority < 2 for pod in found.victims.pods)
         assert admitted(running, gone, asked)

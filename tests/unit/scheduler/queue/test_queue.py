@@ -6,9 +6,9 @@ import pytest
 
 from numalign.api.objects.pod import Pod
 from numalign.placement.decisions import Wake, WakeCause
-from numalign.scheduler.intake import clusterevents
-from numalign.scheduler.intake.clusterevents import Action, ClusterEvent, Happening, Resource
-from numalign.scheduler.queue.queue import Settings
+from numalign.scheduler.queue import clusterevents
+from numalign.scheduler.queue.clusterevents import Action, ClusterEvent, ObjectChange, Resource
+from numalign.scheduler.queue.queue import QueueSettings
 from tests.unit.scheduler.waitingpods import names, node, pod, popped, queue, refused, tried
 
 NODE_ADDED = ClusterEvent(Resource.NODE, Action.ADD)
@@ -63,7 +63,7 @@ def test_an_event_of_another_plugin_does_not_wake_it() -> None:
     line.add(pod("a"), now=0)
     tried(line, refused("NodeResourcesFit"), now=0)
     taints = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_TAINT)
-    assert line.move(Happening(taints, node("n"), node("n")), 60) == 0
+    assert line.move(ObjectChange(taints, node("n"), node("n")), 60) == 0
     assert names(line) == {"unschedulable": ["a"]}
 
 
@@ -72,7 +72,7 @@ def test_woken_within_its_backoff_it_backs_off_and_after_it_is_ready() -> None:
     for name, now in (("early", 0), ("late", 0)):
         line.add(pod(name), now)
         tried(line, refused("NodePorts"), now)
-    line.move(Happening(NODE_ADDED, new=node("n")), 0.5)
+    line.move(ObjectChange(NODE_ADDED, new=node("n")), 0.5)
     assert names(line) == {"backoff": ["early", "late"]}
     assert line.incoming["backoff", "NodeAdd"] == 2
 
@@ -81,7 +81,7 @@ def test_after_its_backoff_an_event_makes_it_ready_at_once() -> None:
     line = queue()
     line.add(pod("a"), 0)
     tried(line, refused("NodePorts"), 0)
-    line.move(Happening(NODE_ADDED, new=node("n")), 2)
+    line.move(ObjectChange(NODE_ADDED, new=node("n")), 2)
     assert names(line) == {"active": ["a"]}
 
 
@@ -89,7 +89,7 @@ def test_an_idle_scheduler_does_not_wait_for_the_end_of_a_backoff() -> None:
     line = queue()
     line.add(pod("a"), 0)
     tried(line, refused("NodePorts"), 0)
-    line.move(Happening(NODE_ADDED, new=node("n")), 0.1)
+    line.move(ObjectChange(NODE_ADDED, new=node("n")), 0.1)
     assert line.due(0.2) == 0.2
     assert popped(line, 0.2) == ["a"]
     assert line.incoming["active", "PopFromBackoffQ"] == 1
@@ -100,7 +100,7 @@ def test_ends_of_backoffs_in_one_second_come_out_by_priority() -> None:
     for name, priority, now in (("low", 0, 0.1), ("high", 9, 0.9)):
         line.add(pod(name, {"priority": priority}), now)
         tried(line, refused("NodePorts"), now)
-    line.move(Happening(NODE_ADDED, new=node("n")), 0.95)
+    line.move(ObjectChange(NODE_ADDED, new=node("n")), 0.95)
     assert popped(line, 1.0) == ["high", "low"]
 
 
@@ -129,7 +129,7 @@ def test_a_plugin_that_only_waits_for_something_lets_the_pod_skip_its_backoff() 
     line = queue()
     line.add(pod("a"), 0)
     tried(line, refused(pending=frozenset({"NodePorts"})), 0)
-    line.move(Happening(NODE_ADDED, new=node("n")), 0.1)
+    line.move(ObjectChange(NODE_ADDED, new=node("n")), 0.1)
     assert names(line) == {"active": ["a"]}
 
 
@@ -137,7 +137,7 @@ def test_a_plugin_nobody_knows_is_woken_by_everything() -> None:
     line = queue()
     line.add(pod("a"), 0)
     tried(line, refused("Extender"), 0)
-    assert line.move(Happening(ClusterEvent(Resource.CSI_DRIVER, Action.DELETE)), 5) == 1
+    assert line.move(ObjectChange(ClusterEvent(Resource.CSI_DRIVER, Action.DELETE)), 5) == 1
 
 
 def test_who_waited_for_five_minutes_is_tried_for_no_reason() -> None:
@@ -152,7 +152,7 @@ def test_who_waited_for_five_minutes_is_tried_for_no_reason() -> None:
 
 
 def test_the_time_until_the_flush_is_a_setting() -> None:
-    line = queue(settings=Settings(longest_parked=60))
+    line = queue(settings=QueueSettings(longest_parked=60))
     line.add(pod("a"), 0)
     tried(line, refused("NodePorts"), 0)
     assert popped(line, 61) == ["a"]
@@ -225,7 +225,7 @@ def test_a_new_node_wakes_pods_that_zones_block() -> None:
     line = queue()
     line.add(pod("a"), 0)
     tried(line, refused("NodeResourceTopologyMatch", zones_of=frozenset({"n1"})), 0)
-    assert line.move(Happening(NODE_ADDED, new=node("n9")), 5) == 1
+    assert line.move(ObjectChange(NODE_ADDED, new=node("n9")), 5) == 1
 
 
 def test_labels_are_those_of_the_stock_metrics() -> None:

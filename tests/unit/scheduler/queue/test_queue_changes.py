@@ -8,17 +8,16 @@ import pytest
 
 from numalign.api.objects.pod import Pod
 from numalign.placement.decisions import Wake, WakeCause
-from numalign.scheduler.choose.profiles import ZONES
-from numalign.scheduler.intake.clusterevents import Action, ClusterEvent, Happening, Resource
-from numalign.scheduler.queue.inflight import Flights
-from numalign.scheduler.queue.queue import Queue
+from numalign.scheduler.profiles import ZONES
+from numalign.scheduler.queue.clusterevents import Action, ClusterEvent, ObjectChange, Resource
+from numalign.scheduler.queue.queue import InFlightPods, SchedulingQueue
 from tests.unit.scheduler.waitingpods import asking, names, node, pod, popped, queue, refused, tried
 
 NODE_ADDED = ClusterEvent(Resource.NODE, Action.ADD)
 GATED: dict[str, Any] = {"schedulingGates": [{"name": "quota"}]}
 
 
-def in_flight(line: Queue, name: str = "a", spec: dict[str, Any] | None = None) -> None:
+def in_flight(line: SchedulingQueue, name: str = "a", spec: dict[str, Any] | None = None) -> None:
     line.add(pod(name, spec), 0)
     assert popped(line, 0) == [name]
 
@@ -29,7 +28,7 @@ def in_flight(line: Queue, name: str = "a", spec: dict[str, Any] | None = None) 
 def test_an_event_between_pop_and_failure_is_not_lost() -> None:
     line = queue()
     in_flight(line)
-    line.move(Happening(NODE_ADDED, new=node("n")), 0.1)
+    line.move(ObjectChange(NODE_ADDED, new=node("n")), 0.1)
     line.park("uid-a", refused("NodePorts"), 0.2)
     assert names(line) == {"backoff": ["a"]}
 
@@ -37,7 +36,7 @@ def test_an_event_between_pop_and_failure_is_not_lost() -> None:
 def test_an_event_before_the_pop_is_not_played_back() -> None:
     line = queue()
     in_flight(line, "other")
-    line.move(Happening(NODE_ADDED, new=node("n")), 0)
+    line.move(ObjectChange(NODE_ADDED, new=node("n")), 0)
     in_flight(line)
     line.park("uid-a", refused("NodePorts"), 0.2)
     assert names(line) == {"unschedulable": ["a"]}
@@ -56,7 +55,7 @@ def test_the_zones_that_got_better_meanwhile_are_held_against_the_new_refusal() 
 def test_of_a_pending_plugin_and_a_refusing_one_the_stronger_answer_counts() -> None:
     line = queue()
     in_flight(line)
-    line.move(Happening(NODE_ADDED, new=node("n")), 0.1)
+    line.move(ObjectChange(NODE_ADDED, new=node("n")), 0.1)
     line.park("uid-a", refused("NodePorts", pending=frozenset({"VolumeRestrictions"})), 0.2)
     assert names(line) == {"active": ["a"]}
 
@@ -126,28 +125,28 @@ def test_parking_what_was_never_popped_does_nothing() -> None:
 def test_events_are_kept_only_as_long_as_somebody_needs_them() -> None:
     line = queue()
     in_flight(line, "a")
-    line.move(Happening(NODE_ADDED, new=node("n")), 0)
+    line.move(ObjectChange(NODE_ADDED, new=node("n")), 0)
     in_flight(line, "b")
-    line.move(Happening(NODE_ADDED, new=node("m")), 0)
+    line.move(ObjectChange(NODE_ADDED, new=node("m")), 0)
     kept = [line.flights.kept().total()]
     for uid in ("uid-a", "uid-b"):
         line.done(uid)
         kept.append(line.flights.kept().total())
-    line.move(Happening(NODE_ADDED, new=node("o")), 0)
+    line.move(ObjectChange(NODE_ADDED, new=node("o")), 0)
     assert (kept, line.flights.kept().total()) == ([2, 1, 0], 0)
 
 
 def test_a_flight_that_missed_more_than_is_kept_is_told_so() -> None:
-    flights, line = Flights(most_events=3), queue()
+    flights, line = InFlightPods(most_events=3), queue()
     line.add(pod("a"), 0)
     (queued,) = line.pending()["active"]
     flights.start(queued)
     flight = flights.get("uid-a")
     assert flight is not None
     for _ in range(3):
-        flights.record(Happening(NODE_ADDED))
+        flights.record(ObjectChange(NODE_ADDED))
     assert len(flights.missed(flight) or ()) == 3
-    flights.record(Happening(NODE_ADDED))
+    flights.record(ObjectChange(NODE_ADDED))
     assert flights.missed(flight) is None
 
 
@@ -220,7 +219,7 @@ def test_a_deleted_pod_is_nowhere(place: str) -> None:
     if place in ("backoff", "unschedulable"):
         tried(line, refused("NodePorts"), 0)
     if place == "backoff":
-        line.move(Happening(NODE_ADDED, new=node("n")), 0)
+        line.move(ObjectChange(NODE_ADDED, new=node("n")), 0)
     assert names(line) == {place: ["a"]}
     line.delete("uid-a", 1)
     assert (names(line), popped(line, 900)) == ({}, [])
@@ -242,7 +241,7 @@ def test_a_gated_pod_waits_until_its_last_gate_is_gone() -> None:
 def test_nothing_else_moves_a_gated_pod() -> None:
     line = queue()
     line.add(pod("a", GATED), 0)
-    line.move(Happening(NODE_ADDED, new=node("n")), 1)
+    line.move(ObjectChange(NODE_ADDED, new=node("n")), 1)
     line.activate(["uid-a"], 1)
     line.flush(1000)
     assert names(line) == {"gated": ["a"]}
@@ -276,7 +275,7 @@ def test_a_preemptor_is_woken_by_the_last_victim_and_not_before_its_gate_opens()
     in_flight(line)
     gate.shut = True
     line.park("uid-a", refused("NodeResourcesFit"), 0)
-    gone = Happening(ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE), old=pod("v", {"nodeName": "n"}))
+    gone = ObjectChange(ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE), old=pod("v", {"nodeName": "n"}))
     line.move(gone, 5)
     assert names(line) == {"gated": ["a"]}
     gate.shut = False
@@ -291,9 +290,9 @@ def test_a_gate_that_shuts_while_a_pod_backs_off_is_seen_when_its_turn_comes() -
     for name in "ab":
         line.add(pod(name), 0)
     tried(line, refused("NodePorts"), 0)
-    line.move(Happening(NODE_ADDED, new=node("n")), 0)
+    line.move(ObjectChange(NODE_ADDED, new=node("n")), 0)
     assert popped(line, 0)[0] == "b"
     line.park("uid-a", refused("NodePorts"), 0)
-    line.move(Happening(NODE_ADDED, new=node("n")), 0)
+    line.move(ObjectChange(NODE_ADDED, new=node("n")), 0)
     gate.shut = True
     assert (popped(line, 0.1), names(line)) == ([], {"gated": ["a"]})

@@ -12,9 +12,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from numalign.api.objects.pod import Pod
 from numalign.placement.decisions import Wake, WakeCause
-from numalign.scheduler.intake.clusterevents import Action, ClusterEvent, Happening, Resource
-from numalign.scheduler.queue.queue import Queue
-from numalign.scheduler.queue.queued import Queued
+from numalign.scheduler.queue.clusterevents import Action, ClusterEvent, ObjectChange, Resource
+from numalign.scheduler.queue.queue import SchedulingQueue
+from numalign.scheduler.queue.queued import QueuedPod
 from tests.unit.scheduler.waitingpods import asking, node, pod, queue, refused
 
 RARELY = st.sampled_from([False, False, False, True])
@@ -25,10 +25,10 @@ PLUGINS = st.sets(
 )
 EVENTS = st.sampled_from(
     [
-        Happening(ClusterEvent(Resource.NODE, Action.ADD), new=node("n1")),
-        Happening(ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE), old=pod("gone", {"nodeName": "n1"})),
-        Happening(ClusterEvent(Resource.NODE, Action.UPDATE_NODE_TAINT), node("n1"), node("n1")),
-        Happening(ClusterEvent(Resource.CSI_NODE, Action.UPDATE)),
+        ObjectChange(ClusterEvent(Resource.NODE, Action.ADD), new=node("n1")),
+        ObjectChange(ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE), old=pod("gone", {"nodeName": "n1"})),
+        ObjectChange(ClusterEvent(Resource.NODE, Action.UPDATE_NODE_TAINT), node("n1"), node("n1")),
+        ObjectChange(ClusterEvent(Resource.CSI_NODE, Action.UPDATE)),
     ]
 )
 
@@ -58,7 +58,7 @@ class Laws(RuleBasedStateMachine):
     def start(self) -> None:
         self.now = 0.0
         self.gate = Shut()
-        self.queue: Queue = queue([self.gate])
+        self.queue: SchedulingQueue = queue([self.gate])
         self.waiting: dict[str, Pod] = {}
         """Pods without a node, whether in flight or not, by uid."""
         self.flying: dict[str, set[str]] = {}
@@ -101,7 +101,7 @@ class Laws(RuleBasedStateMachine):
         self.now += seconds
 
     @rule(event=EVENTS)
-    def something_happens(self, event: Happening) -> None:
+    def something_happens(self, event: ObjectChange) -> None:
         self.queue.move(event, self.now)
         for seen in self.flying.values():
             seen.add(event.event.label)
@@ -124,7 +124,7 @@ class Laws(RuleBasedStateMachine):
         self.queue.nominate(f"uid-{name}", at, self.now)
 
     @rule(meanwhile=st.none() | st.lists(EVENTS, max_size=2), plugins=PLUGINS, nodes=st.frozensets(NODES))
-    def is_tried(self, meanwhile: list[Happening] | None, plugins: set[str], nodes: frozenset[str]) -> None:
+    def is_tried(self, meanwhile: list[ObjectChange] | None, plugins: set[str], nodes: frozenset[str]) -> None:
         """A pod is popped, and refused after this and that; or later."""
         uid = self.popped()
         for event in meanwhile or ():
@@ -142,7 +142,7 @@ class Laws(RuleBasedStateMachine):
         self.flying[popped.uid] = set()
         return popped.uid
 
-    def judge_pop(self, before: dict[str, list[Queued]], popped: Queued | None) -> None:
+    def judge_pop(self, before: dict[str, list[QueuedPod]], popped: QueuedPod | None) -> None:
         """The order law, and the backoff law for pods whose last attempt was an error."""
         if before["active"]:
             assert popped is min(before["active"], key=lambda each: (-each.pod.spec.priority, each.since, each.number))
@@ -210,7 +210,7 @@ class Laws(RuleBasedStateMachine):
         assert due == self.now or not pools["active"]
 
 
-def _is_over(queued: Queued, now: float) -> bool:
+def _is_over(queued: QueuedPod, now: float) -> bool:
     """The law of backoff, said once more: 1, 2, 4, 8 and then 10 seconds, to the end of the second."""
     return math.floor(queued.since + min(10, 1 << (queued.errors - 1))) < math.floor(now)
 

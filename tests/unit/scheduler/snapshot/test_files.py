@@ -10,9 +10,9 @@ import yaml
 
 from numalign.api.errors import BadObject
 from numalign.kube.resources import NODES, PODS, TOPOLOGIES
-from numalign.scheduler import configdata, main, settings
+from numalign.scheduler import main, settings
 from numalign.scheduler.snapshot import files, snapshot
-from numalign.scheduler.snapshot.snapshot import AssumedPod, Nominated, Snapshot, State
+from numalign.scheduler.snapshot.snapshot import AssumedPod, Nominated, SchedulerState, Snapshot
 from tests.unit.scheduler import servers, waitingpods
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "n", "uid": "u"}, "spec": {}}
@@ -44,7 +44,7 @@ def taken() -> Snapshot:
         "noderesourcetopologies": (servers.reported("a"),),
         "pods": (servers.on(servers.trainer("p"), "a"), servers.trainer("q")),
     }
-    state = State(
+    state = SchedulerState(
         rows=("b", "a"), start=3, assumed=(AssumedPod("uid-q", "b"),), nominated=(Nominated("uid-q", "b", ("uid-p",)),)
     )
     return Snapshot(objects=objects, state=state, wall="2026-11-16T00:00:00Z", now=12.5, missing=("services: no",))
@@ -61,13 +61,13 @@ def test_what_was_written_is_read(pack: Any) -> None:
 
 def test_any_configuration_is_the_same_afterwards() -> None:
     config = settings.read(yaml.safe_load(TUNED), "f")
-    assert configdata.again(json.loads(json.dumps(configdata.plain(config))), "f") == config
+    assert settings.again(json.loads(json.dumps(settings.plain(config))), "f") == config
 
 
 def test_a_configuration_that_was_spoilt_says_so() -> None:
-    spoilt = configdata.plain(main.defaults()) | {"podMaxBackoffSeconds": "many"}
+    spoilt = settings.plain(main.defaults()) | {"podMaxBackoffSeconds": "many"}
     with pytest.raises(BadObject, match=r"configuration: cannot be read: Expected `int`, got `str`"):
-        configdata.again(spoilt, "f")
+        settings.again(spoilt, "f")
 
 
 KUBECTL = {

@@ -13,12 +13,12 @@ from numalign.api.objects.workloads import Namespace
 from numalign.placement.explain import nodeview
 from numalign.scheduler.choose.choose import Chosen
 from numalign.scheduler.snapshot import restore
-from numalign.scheduler.snapshot.snapshot import AssumedPod, KeptOff, Nominated, Snapshot, State
+from numalign.scheduler.snapshot.snapshot import AssumedPod, KeptOff, Nominated, SchedulerState, Snapshot
 from tests.unit.scheduler import servers, waitingpods
 from tests.unit.scheduler.servers import trainer
 
 
-def of(*pods: Pod, state: State | None = None, nodes: str = "ab", **objects: Any) -> Snapshot:
+def of(*pods: Pod, state: SchedulerState | None = None, nodes: str = "ab", **objects: Any) -> Snapshot:
     there = {
         "nodes": tuple(map(servers.node, nodes)),
         "noderesourcetopologies": tuple(map(servers.reported, nodes)),
@@ -45,19 +45,19 @@ def test_what_is_not_about_nodes_and_pods_comes_along() -> None:
 
 
 def test_rows_are_in_the_order_that_the_scheduler_had() -> None:
-    made = restore.restored(of(state=State(rows=("b", "a"))))
+    made = restore.restored(of(state=SchedulerState(rows=("b", "a"))))
     assert [made.world.names[row] for row in range(2)] == ["b", "a"]
 
 
 def test_assumed_pods_count_where_they_are_going() -> None:
-    made = restore.restored(of(trainer("p"), state=State(assumed=(AssumedPod("uid-p", "b", is_bound=True),))))
+    made = restore.restored(of(trainer("p"), state=SchedulerState(assumed=(AssumedPod("uid-p", "b", is_bound=True),))))
     assert [pod.metadata.name for pod in made.cluster.pods_on("b")] == ["p"]
     assert made.cluster.assumed["uid-p"].is_bound
 
 
 def test_nominations_are_remembered_with_whom_they_wait_for() -> None:
     told = servers.on(trainer("said"), "", nominated_node_name="a")
-    state = State(nominated=(Nominated("uid-p", "b", ("uid-v",)), Nominated("uid-gone", "a")))
+    state = SchedulerState(nominated=(Nominated("uid-p", "b", ("uid-v",)), Nominated("uid-gone", "a")))
     made = restore.restored(of(told, trainer("p"), state=state))
     assert (made.nominations.node_of("uid-said"), made.nominations.node_of("uid-p")) == ("a", "b")
     assert (made.nominations.leaving("b"), made.nominations.node_of("uid-gone")) == (("uid-v",), "")
@@ -66,7 +66,7 @@ def test_nominations_are_remembered_with_whom_they_wait_for() -> None:
 def test_whom_the_storm_guard_keeps_off_stays_off() -> None:
     kept = KeptOff(trainer("like"), "a", until=200.0, last=90.0)
     owners = KeptOff(trainer("like"), "b", until=200.0, last=90.0, owner="uid-set")
-    made = restore.restored(of(trainer("p"), state=State(kept_off=(kept, owners))))
+    made = restore.restored(of(trainer("p"), state=SchedulerState(kept_off=(kept, owners))))
     shape = made.engine.shape(trainer("p")).number
     pods = (trainer("p"), servers.owned(trainer("p"), "uid-set"))
     rows = [made.rejections.kept_off(pod, shape, made.world.rows, 100.0) for pod in pods]

@@ -5,7 +5,7 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from numalign.kubelet import presets
+from numalign.kubelet.machine import presets
 from numalign.kubelet.settings import Settings
 from numalign.simulator import virtualtime
 from numalign.simulator.apiserver.storage.resources import (
@@ -142,6 +142,6 @@ def conditions(thing: Tree) -> dict[str, str]:
 
 def holders(node: SimulatedNode) -> frozenset[str]:
     """Uids of pods that hold exclusive CPUs on the node."""
-    cpu = node.standing.state.cpu
+    cpu = node.node_state.state.cpu
     assert cpu is not None
     return frozenset(cpu.assignments)

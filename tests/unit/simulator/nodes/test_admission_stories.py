@@ -296,7 +296,7 @@ def test_nodes_run_in_real_time_too() -> None:
         for name in ("default", "kube-node-lease"):
             api.create(NAMESPACES, {"metadata": {"name": name}})
         fleet = Fleet(api, used, random.Random(3))
-        fleet.add(structs.replace(NODE, start_seconds=0.0, publishing=Publishing(dialect="none")))
+        fleet.add(structs.replace(NODE, start_seconds=0.0, publishing=Publishing(publisher="none")))
         running = asyncio.create_task(fleet.run())
         api.create(PODS, stage.pod("web"))
         for _ in range(100):

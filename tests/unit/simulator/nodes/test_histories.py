@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from numalign.kubelet import admission, presets
+from numalign.kubelet import admission
+from numalign.kubelet.machine import presets
 from numalign.kubelet.settings import MemoryReservation
 from numalign.simulator.apiserver.storage.resources import PODS
 from numalign.simulator.nodes.node import SimulatedNode
@@ -78,7 +79,7 @@ async def happens(on: Stage, node: SimulatedNode, number: int, step: Step) -> No
 
 
 def is_honest(on: Stage, node: SimulatedNode) -> None:
-    state = admission.collect(node.standing.kubelet, node.standing.state)
+    state = admission.collect(node.node_state.kubelet, node.node_state.state)
     running = {
         tree["metadata"]["uid"]: tree for tree in on.api.list(PODS).items if tree["metadata"]["uid"] in node.pods
     }
@@ -102,7 +103,7 @@ def test_the_model_holds_what_the_running_pods_were_given(spec: NodeSpec, steps:
         for number, step in enumerate(steps):
             await happens(on, node, number, step)
         await on.passes(30.0)
-        if not node.standing.up:
+        if not node.node_state.up:
             node.start()
         await on.passes(SETTLED)
         is_honest(on, node)
@@ -114,8 +115,8 @@ def test_the_model_holds_what_the_running_pods_were_given(spec: NodeSpec, steps:
 
 @settings(max_examples=15, deadline=None)
 @given(STEPS, st.sampled_from(["agent", "rte", "nfd"]))
-def test_any_history_can_be_told_twice(steps: list[Step], dialect: str) -> None:
-    spec = structs.replace(SPEC, publishing=structs.replace(SPEC.publishing, dialect=dialect, jitter=3.0))
+def test_any_history_can_be_told_twice(steps: list[Step], publisher: str) -> None:
+    spec = structs.replace(SPEC, publishing=structs.replace(SPEC.publishing, publisher=publisher, jitter=3.0))
 
     async def story(on: Stage) -> list[tuple[float, str, Any]]:
         node = on.fleet.add(spec)

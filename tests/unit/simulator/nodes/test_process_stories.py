@@ -4,7 +4,7 @@ import pytest
 from msgspec import structs
 
 from numalign.api import errors
-from numalign.kubelet import presets
+from numalign.kubelet.machine import presets
 from numalign.kubelet.settings import MemoryReservation, Settings
 from numalign.simulator.apiserver.storage.resources import NODES, PODS
 from numalign.simulator.nodes.specs import NodeSpec
@@ -20,10 +20,10 @@ def test_a_restarted_kubelet_keeps_its_pods_where_they_were() -> None:
         node = on.fleet.add(NODE)
         on.create(stage.pod("a", "6"), stage.pod("b", "6"))
         await on.passes(5.0)
-        before = node.standing.state.cpu
+        before = node.node_state.state.cpu
         node.restart()
         await on.passes(5.0)
-        after = node.standing.state.cpu
+        after = node.node_state.state.cpu
         assert before
         assert after
         pods = on.api.list(PODS).items
@@ -215,7 +215,7 @@ def test_a_name_is_given_once() -> None:
         on.fleet.add(NODE)
         on.fleet.add(NODE)
 
-    with pytest.raises(errors.BadObject, match="such a node already"):
+    with pytest.raises(errors.BadObject, match="a node of this name already exists"):
         played(story)
 
 
@@ -254,11 +254,11 @@ def test_a_kubelet_that_refuses_its_checkpoint_stays_down() -> None:
         node = on.fleet.add(structs.replace(NODE, settings=settings))
         on.create(stage.pod("web"))
         await on.passes(5.0)
-        memory = node.standing.state.memory
+        memory = node.node_state.state.memory
         assert memory is not None
-        node.standing.state = structs.replace(node.standing.state, memory=structs.replace(memory, blocks={}))
+        node.node_state.state = structs.replace(node.node_state.state, memory=structs.replace(memory, blocks={}))
         node.restart()
-        return node.why_down, node.standing.up
+        return node.why_down, node.node_state.up
 
     why, up = played(story)
     assert "the expected machine state is different from the real one" in why

@@ -1,7 +1,7 @@
 import pytest
 from msgspec import structs
 
-from numalign.kubelet import presets
+from numalign.kubelet.machine import presets
 from numalign.kubelet.refusals import StartRefusal
 from numalign.kubelet.settings import Settings
 from numalign.simulator.nodes import specs
@@ -29,7 +29,7 @@ def test_a_kubelet_that_would_not_start_is_refused() -> None:
 def test_one_device_falls_ill_and_all_can_be_made_well() -> None:
     ill = specs.with_health(GPUS, presets.GPU, "gpu-3", healthy=False)
     assert [each.id for each in ill.devices[presets.GPU].devices if not each.healthy] == ["gpu-3"]
-    assert specs.all_well(ill) == GPUS
+    assert specs.all_healthy(ill) == GPUS
 
 
 def test_the_machine_itself_is_left_as_it_was() -> None:

@@ -27,5 +27,5 @@ def test_what_is_written_reads_back(milliseconds: int) -> None:
 
 @pytest.mark.parametrize("value", ["", "10", "ten", "10s5", "-1s", None, True, [], "400d", -1, float("nan")])
 def test_what_is_no_length_of_time(value: object) -> None:
-    with pytest.raises(BadObject, match=r"is not (a length of time|between 0 and a year)"):
+    with pytest.raises(BadObject, match=r"is not (a duration|between 0 and one year)"):
         read(value)

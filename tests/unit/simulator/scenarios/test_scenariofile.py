@@ -39,7 +39,7 @@ def test_how_a_node_reports() -> None:
     reports = {"as": "nfd", "period": "5s", "onChange": False, "lag": ["1s", "3s"], "lost": 0.5}
     (node,) = read(nodes=[{"machine": "2x16", "reports": reports}]).nodes
     told = node.publishing
-    assert (told.dialect, told.period, told.reactive, told.lag, told.jitter) == ("nfd", 5, False, 1, 2)
+    assert (told.publisher, told.period, told.reactive, told.lag, told.jitter) == ("nfd", 5, False, 1, 2)
     assert told.faults.dropped == 0.5
 
 
@@ -71,7 +71,7 @@ def test_expectations_are_numbers_or_comparisons() -> None:
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a field nobody knows": ({"node": []}, "node: no field of this name; did you mean nodes?"),
-    "no nodes": ({"nodes": []}, "nodes: no node; a scenario needs one at least"),
+    "no nodes": ({"nodes": []}, "nodes: no node; a scenario needs at least one"),
     "a machine nobody knows": ({"nodes": [{"machine": "2x17"}]}, 'nodes[0].machine: no preset "2x17"'),
     "a kubelet that does not start": (
         {"nodes": [{"machine": "2x16", "kubelet": {"cpuManagerPolicy": "static"}}]},
@@ -81,29 +81,29 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"nodes": [{"machine": "2x16", "policy": "strict"}]},
         'topologyManagerPolicy: "strict" is not one of',
     ),
-    "two nodes of one name": ({"nodes": [{"machine": "2x16"}] * 2}, "two nodes are called node"),
-    "a length of time that is none": ({"lasts": "soon"}, 'lasts: "soon" is not a length of time'),
+    "two nodes of one name": ({"nodes": [{"machine": "2x16"}] * 2}, "two nodes have the name node"),
+    "a length of time that is none": ({"lasts": "soon"}, 'lasts: "soon" is not a duration'),
     "a time span the wrong way round": (
         {"traffic": [STREAM | {"every": ["2s", "1s"]}]},
-        "traffic[0].every: write one length",
+        "traffic[0].every: write one duration",
     ),
     "a chance above one": (
         {"nodes": [{"machine": "2x16", "reports": {"lost": 2}}]},
-        "reports.lost: 2 is no chance",
+        "reports.lost: 2 is not a probability",
     ),
     "a stream of nothing": ({"traffic": [{"pods": 1, "mix": []}]}, "traffic[0].mix: no pod"),
     "a fault nobody knows": ({"faults": [{"fault": "flood", "nodes": "*"}]}, 'faults[0].fault: "flood" is not one of'),
-    "a node nobody knows": ({"faults": [{"fault": "reboot", "nodes": ["x"]}]}, 'no node is called "x"'),
+    "a node nobody knows": ({"faults": [{"fault": "reboot", "nodes": ["x"]}]}, 'no node has the name "x"'),
     "an end of what does not last": (
         {"faults": [{"fault": "reboot", "nodes": "*", "lasts": "1s"}]},
-        "faults[0].lasts: reboot happens at once",
+        "faults[0].lasts: reboot has no duration",
     ),
     "a measure nobody knows": ({"expect": {"any": {"rejects": 0}}}, "did you mean rejected?"),
-    "an expectation that is none": ({"expect": {"any": {"rejected": "few"}}}, '"few" is no expectation'),
+    "an expectation that is none": ({"expect": {"any": {"rejected": "few"}}}, '"few" is not a valid expectation'),
     "an object without a kind": ({"traffic": [{"objects": [{"apiVersion": "v1"}]}]}, "traffic[0].objects[0].kind"),
     "a deletion of nobody knows what": (
         {"traffic": [{"delete": {"apiVersion": "v1", "kind": "Pod"}}]},
-        "name one object by name, or several by labels",
+        "specify one object by name, or several by labels",
     ),
 }
 

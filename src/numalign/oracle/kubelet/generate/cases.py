@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.kubelet.versions import Minor
 from numalign.oracle.harness.divergence import Case
 from numalign.oracle.harness.draws import chance, cut, some, weighted
@@ -31,7 +31,7 @@ def sequence_case(rng: Random, name: str, topology: Topology, *, pod_level: bool
     if len(zones) > 4:
         plugins = {}
     sizes = managers.page_sizes(nodes) if len(zones) <= 4 else ()
-    wishes = managers.Wishes(
+    wishes = managers.RequestLimits(
         cpus=max(1, topology.num_cpus * 2 // 3),
         memory=int(str(nodes[0]["memory"])),
         hugepages=sizes,
@@ -77,7 +77,7 @@ def _reserved_memory(rng: Random, topology: Topology) -> list[dict[str, object]]
     ]
 
 
-def _ops(rng: Random, wishes: managers.Wishes, *, share: float) -> list[dict[str, object]]:
+def _ops(rng: Random, wishes: managers.RequestLimits, *, share: float) -> list[dict[str, object]]:
     ops: list[dict[str, object]] = []
     alive: list[str] = []
     for number in range(rng.randint(2, 12)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.oracle.harness.draws import chance, cut, some, weighted
 from numalign.oracle.kubelet.forms import Topology
 from numalign.oracle.kubelet.generate import cases, machines
@@ -12,7 +12,7 @@ from numalign.oracle.kubelet.generate import cases, machines
 MIB = 1 << 20
 
 
-class Wishes:
+class RequestLimits:
     """What the containers of one case may request, in the machine's order of magnitude."""
 
     def __init__(
@@ -24,7 +24,7 @@ class Wishes:
         self.devices = devices
 
 
-def generated_pod(rng: Random, uid: str, wishes: Wishes, *, pod_level: float = 0.0) -> dict[str, object]:
+def generated_pod(rng: Random, uid: str, wishes: RequestLimits, *, pod_level: float = 0.0) -> dict[str, object]:
     guaranteed = chance(rng, 0.88)
     apps = weighted(rng, {1: 6, 2: 3, 3: 1})
     inits = weighted(rng, {0: 7, 1: 2, 2: 1, 3: 0.5})
@@ -38,7 +38,9 @@ def generated_pod(rng: Random, uid: str, wishes: Wishes, *, pod_level: float = 0
     return made
 
 
-def container(rng: Random, name: str, wishes: Wishes, guaranteed: bool, *, sidecar: bool = False) -> dict[str, object]:
+def container(
+    rng: Random, name: str, wishes: RequestLimits, guaranteed: bool, *, sidecar: bool = False
+) -> dict[str, object]:
     made: dict[str, object] = {"name": name}
     if sidecar:
         made["restartable"] = True
@@ -59,7 +61,7 @@ def container(rng: Random, name: str, wishes: Wishes, guaranteed: bool, *, sidec
     return made
 
 
-def _cpus(rng: Random, wishes: Wishes) -> str:
+def _cpus(rng: Random, wishes: RequestLimits) -> str:
     if chance(rng, 0.06):
         return f"{rng.randint(1, wishes.cpus * 1000)}m"
     most = wishes.cpus if chance(rng, 0.3) else max(1, wishes.cpus // 3)
@@ -72,7 +74,7 @@ def _bytes(rng: Random, memory: int) -> int:
     return rng.randint(1, max(2, most // (4 * MIB))) * 4 * MIB
 
 
-def _pod_resources(rng: Random, wishes: Wishes, guaranteed: bool) -> dict[str, object]:
+def _pod_resources(rng: Random, wishes: RequestLimits, guaranteed: bool) -> dict[str, object]:
     amounts = {"cpu": _cpus(rng, wishes), "memory": str(_bytes(rng, wishes.memory))}
     if wishes.hugepages and chance(rng, 0.2):
         amounts[wishes.hugepages[0]] = str(4 * MIB * rng.randint(1, 32))
@@ -94,7 +96,7 @@ OPTIONS = {
 def cpu_case(rng: Random, name: str, topology: Topology) -> dict[str, object]:
     options = cpu_options(rng)
     made = _node(rng, name, topology, options)
-    wishes = Wishes(cpus=topology.num_cpus, memory=1 << 30)
+    wishes = RequestLimits(cpus=topology.num_cpus, memory=1 << 30)
     made["pod"] = pod = generated_pod(rng, "pod", wishes)
     containers = [*_containers(pod, "init"), *_containers(pod, "containers")]
     made["steps"] = [
@@ -185,7 +187,7 @@ def memory_case(rng: Random, name: str) -> dict[str, object]:
     zones = machines.zone_ids(rng, weighted(rng, {1: 1, 2: 5, 3: 2, 4: 4, 5: 1, 6: 1}))
     nodes = memory_nodes(rng, zones)
     sizes = page_sizes(nodes)
-    wishes = Wishes(cpus=2, memory=_typical(rng, nodes), hugepages=sizes)
+    wishes = RequestLimits(cpus=2, memory=_typical(rng, nodes), hugepages=sizes)
     listed = [generated_pod(rng, f"p{n}", wishes) for n in range(rng.randint(1, 5))]
     return {
         "id": name,
@@ -266,7 +268,7 @@ NAMES = ("vendor.com/a", "vendor.com/b")
 def device_case(rng: Random, name: str) -> dict[str, object]:
     zones = machines.zone_ids(rng, weighted(rng, {1: 1, 2: 5, 3: 2, 4: 4, 6: 1, 8: 1}))
     resources = plugins(rng, zones)
-    wishes = Wishes(cpus=2, memory=1 << 30, devices=tuple(resources))
+    wishes = RequestLimits(cpus=2, memory=1 << 30, devices=tuple(resources))
     listed = [generated_pod(rng, f"p{n}", wishes) for n in range(rng.randint(1, 5))]
     ops: list[dict[str, object]] = []
     for pod in listed:

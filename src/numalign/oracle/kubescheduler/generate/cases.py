@@ -17,7 +17,7 @@ from numalign.oracle.kubescheduler.generate import nodes, pods
 from numalign.oracle.kubescheduler.generate import volumes as claims
 from numalign.oracle.kubescheduler.generate import volumes as storage
 from numalign.oracle.kubescheduler.generate.nodes import Object
-from numalign.oracle.kubescheduler.generate.pods import Drawn, Mixture
+from numalign.oracle.kubescheduler.generate.pods import FeatureRates, NamedObjects
 
 NEEDED: Final = frozenset({"questions", "nodes", "containers", "nodeSelectorTerms", "values", "resources", "shape"})
 """Lists that are never empty."""
@@ -191,10 +191,10 @@ QUESTIONS: Final = 12
 
 def draw(seed: int, number: int) -> tuple[str, Case]:
     """The family and the case with this number."""
-    return FAMILY, _Scene(Random(f"{FAMILY}/{seed}/{number}")).case(f"sched-{seed}-{number}")
+    return FAMILY, _CaseBuilder(Random(f"{FAMILY}/{seed}/{number}")).case(f"sched-{seed}-{number}")
 
 
-class _Scene:
+class _CaseBuilder:
     """A cluster while it is generated, then the questions about it."""
 
     def __init__(self, rng: Random) -> None:
@@ -207,9 +207,9 @@ class _Scene:
                 {"metadata": {"name": "gpus"}, "spec": {"extendedResourceName": nodes.GPU}}
             ]
         self.snapshot["services"] = [service(rng, number) for number in range(rng.choice((0, 1, 3)))]
-        self.mixture = Mixture(rng)
+        self.mixture = FeatureRates(rng)
         self._store()
-        self.drawn = Drawn(self.names, self.snapshot["persistentVolumeClaims"], self._owners())
+        self.drawn = NamedObjects(self.names, self.snapshot["persistentVolumeClaims"], self._owners())
         count = rng.choice((0, 5, 15, 25, 40))
         self.assigned = [pods.assigned(rng, f"p{number}", self.mixture, self.drawn) for number in range(count)]
         self.snapshot["pods"] = self.assigned

@@ -223,7 +223,7 @@ PHASES: Final = {"Running": 8.0, "Pending": 2.0, "Succeeded": 0.5, "Failed": 0.5
 LONG_AGO: Final = "2026-01-01T00:00:00Z"
 
 
-class Mixture:
+class FeatureRates:
     """How often a pod has each feature. Clusters with a single feature leave more nodes to score."""
 
     def __init__(self, rng: Random) -> None:
@@ -240,7 +240,7 @@ class Mixture:
         return weighted(rng, {**dict.fromkeys(nodes.NAMESPACES, 5.0), nodes.UNKNOWN_NAMESPACE: 0.5})
 
 
-class Drawn:
+class NamedObjects:
     """What pods can name: nodes, claims, controllers."""
 
     def __init__(self, names: list[str], claims: list[Object], owners: list[Object]) -> None:
@@ -249,7 +249,7 @@ class Drawn:
         self.owners = owners
 
 
-def pod(rng: Random, name: str, mixture: Mixture, drawn: Drawn) -> Object:
+def pod(rng: Random, name: str, mixture: FeatureRates, drawn: NamedObjects) -> Object:
     """A pod that waits for a node."""
     metadata = {"name": name, "namespace": mixture.namespace(rng), "uid": f"uid-{name}"}
     made: Object = {"metadata": {**metadata, "labels": nodes.labels(rng, nodes.POD_LABELS, 0.6)}, "spec": {}}
@@ -262,7 +262,7 @@ def pod(rng: Random, name: str, mixture: Mixture, drawn: Drawn) -> Object:
     return made
 
 
-def assigned(rng: Random, name: str, mixture: Mixture, drawn: Drawn) -> Object:
+def assigned(rng: Random, name: str, mixture: FeatureRates, drawn: NamedObjects) -> Object:
     """A pod on a node, which may be gone; running, ended or terminating."""
     made = pod(rng, name, mixture, drawn)
     made["spec"]["nodeName"] = rng.choice(drawn.names) if chance(rng, 0.98) else "gone"
@@ -274,7 +274,7 @@ def assigned(rng: Random, name: str, mixture: Mixture, drawn: Drawn) -> Object:
     return made
 
 
-def _place(rng: Random, made: Object, mixture: Mixture, drawn: Drawn) -> None:
+def _place(rng: Random, made: Object, mixture: FeatureRates, drawn: NamedObjects) -> None:
     spec, affinity = made["spec"], {}
     features = {feature for feature, share in mixture.shares.items() if chance(rng, share)}
     if "selector" in features:
@@ -312,7 +312,7 @@ def _port(rng: Random) -> Object:
     return made
 
 
-def _rarities(rng: Random, spec: Object, drawn: Drawn) -> None:
+def _rarities(rng: Random, spec: Object, drawn: NamedObjects) -> None:
     """Rare fields: a node name, and fields that only some kubelets know."""
     if chance(rng, 0.01):
         spec["nodeName"] = rng.choice(drawn.names)
@@ -328,7 +328,7 @@ def _rarities(rng: Random, spec: Object, drawn: Drawn) -> None:
         spec["containers"][0].setdefault("resources", {}).setdefault("requests", {})[nodes.GPU] = "64"
 
 
-def _own(rng: Random, made: Object, drawn: Drawn) -> None:
+def _own(rng: Random, made: Object, drawn: NamedObjects) -> None:
     """Some pods belong to a controller and mostly have the labels that it selects."""
     if not drawn.owners or not chance(rng, 0.5):
         return

@@ -28,7 +28,7 @@ CACHE_SETTINGS = {
 SCORED = ("cpu", "memory", "hugepages-2Mi", "vendor.com/nic", "vendor.com/gpu")
 
 
-class Setup:
+class PluginSetup:
     """The arguments, and the cache that they select."""
 
     def __init__(self, rng: Random) -> None:
@@ -85,15 +85,15 @@ OTHER_PROFILE: Final = "second-profile"
 def draw(seed: int, number: int) -> tuple[str, Case]:
     """The family and the history with this number."""
     rng = Random(f"{FAMILY}/{seed}/{number}")
-    return FAMILY, _Scenes(rng).history(f"ref-{seed}-{number}")
+    return FAMILY, _HistoryBuilder(rng).history(f"ref-{seed}-{number}")
 
 
-class _Scenes:
+class _HistoryBuilder:
     """A cluster while its history is generated: the API server's objects, and the steps so far."""
 
     def __init__(self, rng: Random) -> None:
         self.rng = rng
-        self.setup = Setup(rng)
+        self.setup = PluginSetup(rng)
         self.layouts = [Layout(rng, f"n{n}") for n in range(weighted(rng, {1: 5, 2: 4, 3: 1, 4: 0.5}))]
         self.bound: dict[str, tuple[ClusterPod, str, str]] = {}
         """Pod, node and phase, by pod name."""

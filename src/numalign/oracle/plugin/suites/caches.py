@@ -14,7 +14,7 @@ from msgspec import structs
 from numalign.api.nrt import fingerprint
 from numalign.api.objects.pod import Pod
 from numalign.oracle.harness.divergence import Case, Difference
-from numalign.oracle.harness.suite import Deliberate, Suite
+from numalign.oracle.harness.suite import DeliberateDifference, Suite
 from numalign.oracle.plugin.suites import cachesessions, objects
 from numalign.placement import referenceargs
 from numalign.placement.reference import classes, demand, filter, numanodes
@@ -127,14 +127,14 @@ REASONS = {
 }
 
 
-def _differs_by(repair: Repair) -> Deliberate:
+def _differs_by(repair: Repair) -> DeliberateDifference:
     """The repair applies if the session ends differently with it than with only the repairs before it."""
     before = frozenset(list(Repair)[: list(Repair).index(repair)])
 
     def applies(given: Mapping[str, Any]) -> bool:
         return cachesessions.play(given, before) != cachesessions.play(given, before | {repair})
 
-    return Deliberate(f"cache-{repair}", REASONS[repair], applies, _is_unmended)
+    return DeliberateDifference(f"cache-{repair}", REASONS[repair], applies, _is_unmended)
 
 
 def _is_unmended(case: Case) -> bool:

@@ -62,7 +62,7 @@ def look_up(cache: Cache, node: str) -> dict[str, object]:
     return {"fresh": found.fresh, "generation": found.generation, "nrt": nrt}
 
 
-class Simple:
+class CacheSession:
     """A session with a cache that receives every change and has no rounds."""
 
     def __init__(self, cache: Cache) -> None:
@@ -93,7 +93,7 @@ class Simple:
         return None
 
 
-class Resyncing(Simple):
+class ResyncSession(CacheSession):
     """A session with an OverReserve cache and its API server."""
 
     def __init__(self, cache: OverReserve, nrts: list[NodeResourceTopology], pods: list[Pod]) -> None:
@@ -179,15 +179,15 @@ class Resyncing(Simple):
         return self.over.marks.settings.get(nrt.metadata.name) not in (None, before)
 
 
-def _session(given: Mapping[str, Any], mended: frozenset[Repair]) -> Simple:
+def _session(given: Mapping[str, Any], mended: frozenset[Repair]) -> CacheSession:
     settings = NodeResourceTopologyMatchArgs(cache=cache_args(given["cache"]), preemption_mode=given["preemptionMode"])
     rules = selection.rules(settings, given["profileNames"] or ())
     rules = msgspec.structs.replace(rules, is_relevant=relevance(given["podRelevance"]), repairs=mended)
     nrts = list(map(objects.report, given["initialNRTs"] or ()))
     built = cache_of(given, nrts, rules)
     if isinstance(built, OverReserve):
-        return Resyncing(built, nrts, list(map(objects.pod, given["initialPods"] or ())))
-    return Simple(built)
+        return ResyncSession(built, nrts, list(map(objects.pod, given["initialPods"] or ())))
+    return CacheSession(built)
 
 
 def _node_of(step: Step) -> str:

@@ -18,7 +18,7 @@ from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.pod import DEFAULT_SCHEDULER, Pod
 from numalign.oracle.harness import suite
 from numalign.oracle.harness.divergence import Case, Difference
-from numalign.oracle.harness.suite import Deliberate, Suite
+from numalign.oracle.harness.suite import DeliberateDifference, Suite
 from numalign.oracle.plugin import defects
 from numalign.oracle.plugin.suites import objects, scores
 from numalign.oracle.plugin.suites.scores import ZONE_64
@@ -107,7 +107,7 @@ def _is_inconsistent(case: Case) -> bool:
     return bool(recorded["code"] == defect.code and recorded.get("reasons", defect.reasons)[0] == defect.reasons[0])
 
 
-ZONE_TWICE = Deliberate(
+ZONE_TWICE = DeliberateDifference(
     "zone-twice",
     "two zones of one id can fail the pod's whole cycle; the container does not fit there, and other nodes are tried",
     _has_zone_twice,

@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 import xxhash
 
-from numalign.api.attributes import attributelist
-from numalign.api.nrt import fingerprint, leb89, placementcodec, zonename
+from numalign.api.attributes import grammar
+from numalign.api.nrt import attributelist, fingerprint, leb89, placementcodec
 from numalign.api.nrt.placementcodec import ContainerRef, Payload, PlacementError, Reason
 from numalign.api.nrt.wire import Attribute
 from numalign.oracle.harness import suite
 from numalign.oracle.harness.divergence import Case, Difference
-from numalign.oracle.harness.suite import Deliberate, Suite
+from numalign.oracle.harness.suite import DeliberateDifference, Suite
 from numalign.oracle.plugin.suites import objects
 from numalign.placement.reference import tracing
 from numalign.placement.reference.tracing import Trace
@@ -141,15 +141,15 @@ def _there_and_back(case: Case) -> object:
 
 def _zone_name(case: Case) -> object:
     try:
-        return {"error": False, "name": zonename.name_of(case["input"]["id"])}
-    except zonename.ZoneNameError:
+        return {"error": False, "name": grammar.zone_name(case["input"]["id"])}
+    except grammar.ZoneNameError:
         return {"error": True, "name": ""}
 
 
 def _zone_id(case: Case) -> object:
     try:
-        return {"error": False, "id": zonename.id_of(case["input"]["name"])}
-    except zonename.ZoneNameError:
+        return {"error": False, "id": grammar.zone_id(case["input"]["name"])}
+    except grammar.ZoneNameError:
         return {"error": True, "id": -1}
 
 
@@ -180,7 +180,7 @@ def _has_no_busiest(given: Mapping[str, Any]) -> bool:
     return not 0 <= given["busiestNode"] < given["numaNodes"]
 
 
-BUSIEST_FIRST = Deliberate(
+BUSIEST_FIRST = DeliberateDifference(
     "placement-busiest",
     "the released codec looks at the busiest node first and names it; both refuse",
     _has_no_busiest,

@@ -8,7 +8,7 @@ from typing import Any
 from numalign.api.decode.quantity import NANO
 from numalign.api.nrt import wire
 from numalign.oracle.harness.divergence import Case
-from numalign.oracle.harness.suite import Deliberate, Suite
+from numalign.oracle.harness.suite import DeliberateDifference, Suite
 from numalign.oracle.plugin import defects
 from numalign.oracle.plugin.suites import objects
 from numalign.placement.reference import demand, numanodes, scoring
@@ -30,7 +30,7 @@ def _has_zone_64(given: Mapping[str, Any]) -> bool:
     return any(numanodes.MOST_IDS in ids(report) for report in objects.reports(given))
 
 
-ZONE_64 = Deliberate(
+ZONE_64 = DeliberateDifference(
     "zone-64", "the plugin crashes on a zone named node-64; it is left out, as those above", _has_zone_64, crashed
 )
 
@@ -115,28 +115,32 @@ def _defective(case: Case) -> bool:
     pod = demand.of(objects.pod(given["pod"]))
     try:
         scores = {name: defects.score(pod, objects.seen(name, given), by) for name in case["expect"].get("scores", ())}
-    except defects.Crashed:
+    except defects.PluginPanic:
         return False
     return bool(scores) and scores == case["expect"]["scores"]
 
 
 DELIBERATE = (
     ZONE_64,
-    Deliberate("zone-gaps", "the plugin takes ids for positions and crashes where ids have gaps", _has_gap, crashed),
-    Deliberate(
+    DeliberateDifference(
+        "zone-gaps", "the plugin takes ids for positions and crashes where ids have gaps", _has_gap, crashed
+    ),
+    DeliberateDifference(
         "zone-order", "the plugin takes ids for positions and deducts from another zone", _has_other_places, _defective
     ),
-    Deliberate(
+    DeliberateDifference(
         "asks-nothing",
         "a request set without resources has no say",
         _asks_for_nothing,
         lambda case: crashed(case) or _defective(case),
     ),
-    Deliberate("balanced-one", "a single resource is in balance with itself", _asks_for_one, _defective),
-    Deliberate("less-than-none", "a negative amount is no more than none", _has_less_than_none, _defective),
-    Deliberate("beyond-64-bits", "percents of large amounts are counted in full", _is_beyond_64_bits, _defective),
-    Deliberate("far-zones", "distances above 255 are distances too", _is_far, _defective),
-    Deliberate("below-zero", "a score is never below 0", _has_many_zones, _defective),
+    DeliberateDifference("balanced-one", "a single resource is in balance with itself", _asks_for_one, _defective),
+    DeliberateDifference("less-than-none", "a negative amount is no more than none", _has_less_than_none, _defective),
+    DeliberateDifference(
+        "beyond-64-bits", "percents of large amounts are counted in full", _is_beyond_64_bits, _defective
+    ),
+    DeliberateDifference("far-zones", "distances above 255 are distances too", _is_far, _defective),
+    DeliberateDifference("below-zero", "a score is never below 0", _has_many_zones, _defective),
 )
 
 PLAIN = ("score_least_numa", "score_random", "edge_score", "reference_quirks_score")

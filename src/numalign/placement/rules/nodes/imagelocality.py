@@ -11,8 +11,8 @@ from typing import Final
 import numpy as np
 
 from numalign.api.objects.pod import Pod
-from numalign.placement.rules.clusterstate import World
-from numalign.placement.rules.rowtables import Follows
+from numalign.placement.rules.clusterstate import ClusterState
+from numalign.placement.rules.rowclasses import Follows
 from numalign.placement.rules.rule import MAX_SCORE, Fixed, Rows, Scores
 
 MIB: Final = 1 << 20
@@ -23,7 +23,7 @@ MOST_PER_IMAGE: Final = 1000 * MIB
 class ImageLocality:
     name: Final = "ImageLocality"
 
-    def prepare_score(self, pod: Pod, world: World, rows: Rows) -> Scores:
+    def prepare_score(self, pod: Pod, world: ClusterState, rows: Rows) -> Scores:
         """By row, the score."""
         references = tuple(_references(pod))
         stamp = (world.images.generation, len(world.rows), world.capacity)
@@ -39,7 +39,7 @@ class ImageLocality:
         return Fixed(prepared)
 
 
-def _scores(references: Sequence[str], world: World) -> Scores:
+def _scores(references: Sequence[str], world: ClusterState) -> Scores:
     total = np.zeros(world.capacity, np.int64)
     for reference in references:
         state = world.images.by_name.get(tagged(reference))

@@ -12,9 +12,9 @@ import numpy as np
 from msgspec import Struct
 
 from numalign.api.objects.pod import Pod
-from numalign.placement.rules.clusterstate import World
-from numalign.placement.rules.nodes import hostports
-from numalign.placement.rules.nodes.hostports import HostPort
+from numalign.placement.rules import nodestate
+from numalign.placement.rules.clusterstate import ClusterState
+from numalign.placement.rules.nodestate import HostPort
 from numalign.placement.rules.rule import FITS, Codes, Refusal, Refusals
 
 TAKEN: Final = Refusal(("node(s) didn't have free ports for the requested pod ports",))
@@ -23,7 +23,7 @@ NOT_FREE: Final = 1
 
 class WantedPorts(Struct, frozen=True):
     ports: tuple[HostPort, ...]
-    world: World
+    world: ClusterState
     refusals: Refusals
     only: frozenset[str] | None = None
 
@@ -32,10 +32,10 @@ class NodePorts:
     name: Final = "NodePorts"
 
     def concerns(self, pod: Pod) -> bool:
-        return bool(hostports.wanted(pod))
+        return bool(nodestate.wanted(pod))
 
-    def prepare(self, pod: Pod, world: World) -> WantedPorts | None:
-        ports = hostports.wanted(pod)
+    def prepare(self, pod: Pod, world: ClusterState) -> WantedPorts | None:
+        ports = nodestate.wanted(pod)
         return WantedPorts(ports=ports, world=world, refusals=Refusals(TAKEN)) if ports else None
 
     def filter(self, prepared: WantedPorts) -> Codes:
@@ -46,6 +46,6 @@ class NodePorts:
 
     def filter_row(self, prepared: WantedPorts, row: int, removed: Collection[str], added: Sequence[Pod]) -> int:
         staying = (each.ports for uid, each in prepared.world.on_row[row].items() if uid not in removed)
-        used = [port for ports in (*staying, *map(hostports.wanted, added)) for port in ports]
-        taken = any(hostports.conflict(wish, port) for wish, port in product(prepared.ports, used))
+        used = [port for ports in (*staying, *map(nodestate.wanted, added)) for port in ports]
+        taken = any(nodestate.conflict(wish, port) for wish, port in product(prepared.ports, used))
         return NOT_FREE if taken else FITS

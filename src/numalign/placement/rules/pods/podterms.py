@@ -13,11 +13,10 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
-from numalign.api.objects.affinity import PodAffinity, PodAffinityTerm
-from numalign.api.objects.pod import Pod
-from numalign.placement.rules.clusterstate import Assigned, World
+from numalign.api.objects.pod import Pod, PodAffinity, PodAffinityTerm
+from numalign.placement.rules.clusterstate import AssignedPod, ClusterState
 from numalign.placement.rules.pods.matchers import Matcher, Pair
-from numalign.placement.rules.pods.podcounts import Answer, Counts
+from numalign.placement.rules.pods.podcounts import Counts, PodCount
 
 NO_TERMS: Final = PodAffinity()
 
@@ -29,7 +28,7 @@ class Role(Enum):
     LIKES_AWAY = 4
 
 
-class Term(Struct, frozen=True):
+class AffinityTerm(Struct, frozen=True):
     """A term of some pod: which pods it is about, and the label that says what near means."""
 
     key: str
@@ -43,18 +42,18 @@ class Term(Struct, frozen=True):
         return chosen and self.selector.matches(meta.labels)
 
 
-class Held(Struct, frozen=True):
+class HeldTerm(Struct, frozen=True):
     role: Role
-    term: Term
+    term: AffinityTerm
     weight: int = 0
 
 
-class Holders:
+class TermHolders:
     """By row, how many times pods there hold one term; an array once somebody has asked for it."""
 
     def __init__(self) -> None:
         self._rows: dict[int, int] = {}
-        self._answer: Answer | None = None
+        self._answer: PodCount | None = None
 
     def __bool__(self) -> bool:
         return bool(self._rows)
@@ -68,7 +67,7 @@ class Holders:
 
     def by_row(self, rows: int) -> Counts:
         if self._answer is None:
-            self._answer = Answer(rows)
+            self._answer = PodCount(rows)
             self._answer.by_row[np.fromiter(self._rows, np.intp)] = np.fromiter(self._rows.values(), np.int64)
         self._answer.make_room(rows)
         return self._answer.by_row
@@ -77,11 +76,11 @@ class Holders:
 class PodTerms:
     """Follows a world from its start."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: ClusterState) -> None:
         self._world = world
-        self._holders: dict[Held, Holders] = {}
-        self._by_anchor: dict[Pair | None, dict[Held, None]] = {}
-        self._of_uid: dict[str, tuple[Held, ...]] = {}
+        self._holders: dict[HeldTerm, TermHolders] = {}
+        self._by_anchor: dict[Pair | None, dict[HeldTerm, None]] = {}
+        self._of_uid: dict[str, tuple[HeldTerm, ...]] = {}
         self.generation = 0
         """Raised whenever a term is new, or nobody holds it any more."""
         world.follow(self)
@@ -91,7 +90,7 @@ class PodTerms:
         by_anchor = self._by_anchor
         return bool(by_anchor) and (None in by_anchor or not by_anchor.keys().isdisjoint(pod.metadata.labels.items()))
 
-    def about(self, pod: Pod, namespace_labels: Mapping[str, str]) -> Iterator[tuple[Held, Counts]]:
+    def about(self, pod: Pod, namespace_labels: Mapping[str, str]) -> Iterator[tuple[HeldTerm, Counts]]:
         """Terms of other pods that mean this one, with the rows that hold them."""
         for anchor in (None, *pod.metadata.labels.items()):
             for held in self._by_anchor.get(anchor, ()):
@@ -101,7 +100,7 @@ class PodTerms:
     def node_changed(self, row: int) -> None:
         """Counts are per row, whatever node it has."""
 
-    def pod_added(self, assigned: Assigned) -> None:
+    def pod_added(self, assigned: AssignedPod) -> None:
         if assigned.pod.spec.affinity is None:
             return
         terms = tuple(of_pod(assigned.pod))
@@ -110,18 +109,18 @@ class PodTerms:
         for held in terms:
             if held not in self._holders:
                 self.generation += 1
-                self._holders[held] = Holders()
+                self._holders[held] = TermHolders()
                 for anchor in _anchors(held):
                     self._by_anchor.setdefault(anchor, {})[held] = None
             self._holders[held].add(assigned.row, 1)
 
-    def pod_removed(self, assigned: Assigned) -> None:
+    def pod_removed(self, assigned: AssignedPod) -> None:
         for held in self._of_uid.pop(assigned.uid, ()):
             self._holders[held].add(assigned.row, -1)
             if not self._holders[held]:
                 self._forget(held)
 
-    def _forget(self, held: Held) -> None:
+    def _forget(self, held: HeldTerm) -> None:
         self.generation += 1
         del self._holders[held]
         for anchor in _anchors(held):
@@ -130,7 +129,7 @@ class PodTerms:
                 del self._by_anchor[anchor]
 
 
-def of_pod(pod: Pod) -> Iterator[Held]:
+def of_pod(pod: Pod) -> Iterator[HeldTerm]:
     """All the pod's terms about other pods, in any role."""
     affinity = pod.spec.affinity
     if affinity is None:
@@ -140,14 +139,14 @@ def of_pod(pod: Pod) -> Iterator[Held]:
         (near, Role.MUST_BE_NEAR, Role.LIKES_NEAR),
         (away, Role.MUST_BE_AWAY, Role.LIKES_AWAY),
     ):
-        yield from (Held(must, of(term, pod)) for term in terms.required)
-        yield from (Held(likes, of(each.pod_affinity_term, pod), each.weight) for each in terms.preferred)
+        yield from (HeldTerm(must, of(term, pod)) for term in terms.required)
+        yield from (HeldTerm(likes, of(each.pod_affinity_term, pod), each.weight) for each in terms.preferred)
 
 
-def of(term: PodAffinityTerm, owner: Pod) -> Term:
+def of(term: PodAffinityTerm, owner: Pod) -> AffinityTerm:
     """Without namespaces and without a selector of them, a term is about the namespace of its owner."""
     is_own = not term.namespaces and term.namespace_selector is None
-    return Term(
+    return AffinityTerm(
         key=term.topology_key,
         namespaces=frozenset((owner.metadata.namespace,) if is_own else term.namespaces),
         namespace_selector=Matcher(term.namespace_selector),
@@ -155,6 +154,6 @@ def of(term: PodAffinityTerm, owner: Pod) -> Term:
     )
 
 
-def _anchors(held: Held) -> set[Pair | None]:
+def _anchors(held: HeldTerm) -> set[Pair | None]:
     # In with no values matches nothing, so that nothing to find it by is right for it too.
     return set(held.term.selector.anchors()) or {None}

@@ -13,15 +13,15 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from numalign.api.objects import noderequests
+from numalign.api.objects import requests
 from numalign.api.objects.pod import Pod
-from numalign.api.schedulerconfig.ruleargs import NodeResourcesBalancedAllocationArgs
-from numalign.placement.rules.clusterstate import Flags, World
-from numalign.placement.rules.resources import allocation
-from numalign.placement.rules.resources.allocation import Addition
-from numalign.placement.rules.resources.totals import Totals
-from numalign.placement.rules.rowtables import Follows
+from numalign.api.schedulerconfig.pluginargs import NodeResourcesBalancedAllocationArgs
+from numalign.placement.rules.clusterstate import ClusterState, Flags
+from numalign.placement.rules.resources import strategies
+from numalign.placement.rules.resources.strategies import Addition
+from numalign.placement.rules.rowclasses import Follows
 from numalign.placement.rules.rule import MAX_SCORE, Rows, Scores
+from numalign.placement.rules.totals import Totals
 
 HALF: Final = MAX_SCORE // 2
 DEFAULTS: Final = NodeResourcesBalancedAllocationArgs()
@@ -36,13 +36,13 @@ class AddedPod(Struct, frozen=True):
     amounts: Totals
 
     def rows(self, rows: Rows) -> Scores:
-        usages = list(allocation.usages(self.additions, self.amounts, rows, as_scored=False))
+        usages = list(strategies.usages(self.additions, self.amounts, rows, as_scored=False))
         offered = [each.offered for each in usages]
         before, after = [each.before for each in usages], [each.after for each in usages]
         return HALF + (HALF + balances(after, offered) - balances(before, offered)) // 2
 
     def row(self, row: int) -> int:
-        usages = allocation.usages_of(self.additions, self.amounts, row, as_scored=False)
+        usages = strategies.usages_of(self.additions, self.amounts, row, as_scored=False)
         before = balance([min(used / offered, 1.0) for used, _, offered, _ in usages])
         after = balance([min(use / offered, 1.0) for _, use, offered, _ in usages])
         return HALF + (HALF + after - before) // 2
@@ -54,7 +54,7 @@ class NodeResourcesBalancedAllocation:
     def __init__(self, args: NodeResourcesBalancedAllocationArgs = DEFAULTS) -> None:
         self._resources = args.resources
 
-    def prepare_score(self, pod: Pod, world: World, rows: Rows) -> AddedPod | None:
+    def prepare_score(self, pod: Pod, world: ClusterState, rows: Rows) -> AddedPod | None:
         additions = self._additions(pod, world.totals)
         # Pods that ask for nothing would all go to the same node.
         return AddedPod(additions=additions, amounts=world.totals) if any(each.amount for each in additions) else None
@@ -70,9 +70,9 @@ class NodeResourcesBalancedAllocation:
 
     def _additions(self, pod: Pod, amounts: Totals) -> tuple[Addition, ...]:
         def read() -> tuple[Addition, ...]:
-            return allocation.read(self._resources, noderequests.assigned(pod), amounts)
+            return strategies.read(self._resources, requests.assigned(pod), amounts)
 
-        return read() if noderequests.is_resized(pod) else amounts.once((self.name, self._resources), pod, read)
+        return read() if requests.is_resized(pod) else amounts.once((self.name, self._resources), pod, read)
 
 
 def balances(used: Sequence[Scores], offered: Sequence[Scores]) -> Scores:

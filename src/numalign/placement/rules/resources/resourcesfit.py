@@ -2,26 +2,33 @@
 
 All that is short is told, and whether the node as a whole is too small for the pod, so that nobody is evicted in vain
 (kube-scheduler spec 1.8). Scores by one of three strategies. Extended resources that a DeviceClass backs are not
-looked at here: pods that ask for them are left alone before."""
+looked at here: pods that ask for them are left alone before.
+
+NodeResourcesFit with pods gone, as preemption asks it: of all nodes, and of one node again and again.
+
+`FreedRows` says which nodes would have room if every pod of a lower priority were gone, kept by `totals` as a table
+per request and priority, so that on a cluster of thousands of nodes only those that changed are looked at again.
+`FreedRow` says of one node what `filter_row` says, at the price of a few additions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
 from msgspec import Struct
 
-from numalign.api.objects import noderequests, requests, resourcenames
+from numalign.api.objects import requests, resourcenames
 from numalign.api.objects.pod import Pod
-from numalign.api.schedulerconfig.ruleargs import NodeResourcesFitArgs
-from numalign.placement.rules.clusterstate import World
-from numalign.placement.rules.resources import allocation, strategies, totals
-from numalign.placement.rules.resources.allocation import Addition
-from numalign.placement.rules.resources.strategies import Strategy
-from numalign.placement.rules.resources.totals import Charge, Totals
-from numalign.placement.rules.rowtables import Follows
+from numalign.api.schedulerconfig.pluginargs import NodeResourcesFitArgs
+from numalign.placement.rules import totals
+from numalign.placement.rules.clusterstate import ClusterState
+from numalign.placement.rules.resources import strategies
+from numalign.placement.rules.resources.strategies import Addition, AllocationScore
+from numalign.placement.rules.rowclasses import Follows
 from numalign.placement.rules.rule import FITS, Codes, Refusal, Rows, Scores
+from numalign.placement.rules.totals import Charge, Totals
 
 TOO_MANY_PODS: Final = "Too many pods"
 FULL: Final = 1
@@ -30,7 +37,7 @@ TOO_LARGE: Final = 1 << 30
 DEFAULTS: Final = NodeResourcesFitArgs()
 
 
-class Want(Struct, frozen=True):
+class ResourceRequest(Struct, frozen=True):
     column: int
     amount: int
     name: str
@@ -39,7 +46,7 @@ class Want(Struct, frozen=True):
 class Shortfalls(Struct, frozen=True):
     """A code has a bit per reason: too many pods, each of the wants, and one of these beyond the node as a whole."""
 
-    wants: tuple[Want, ...]
+    wants: tuple[ResourceRequest, ...]
 
     def __getitem__(self, code: int) -> Refusal:
         short = (want for place, want in enumerate(self.wants) if code & _bit(place))
@@ -47,18 +54,18 @@ class Shortfalls(Struct, frozen=True):
         return Refusal(reasons, unresolvable=bool(code & TOO_LARGE))
 
 
-class Wants(Struct, frozen=True):
+class ResourceRequests(Struct, frozen=True):
     """What the pod asks for, in the order of the reasons, amounts of nothing left out."""
 
     refusals: Shortfalls
-    world: World
+    world: ClusterState
     only: frozenset[str] | None = None
 
 
-class Codings(Struct, frozen=True):
+class FitCodes(Struct, frozen=True):
     """Codes by row."""
 
-    wants: tuple[Want, ...]
+    wants: tuple[ResourceRequest, ...]
     amounts: Totals
 
     def rows(self, rows: Rows) -> Codes:
@@ -102,15 +109,15 @@ class Codings(Struct, frozen=True):
 class ScoredPod(Struct, frozen=True):
     """Scores by row."""
 
-    strategy: Strategy
+    strategy: AllocationScore
     additions: tuple[Addition, ...]
     amounts: Totals
 
     def rows(self, rows: Rows) -> Scores:
-        return self.strategy.rows(allocation.usages(self.additions, self.amounts, rows, as_scored=True), len(rows))
+        return self.strategy.rows(strategies.usages(self.additions, self.amounts, rows, as_scored=True), len(rows))
 
     def row(self, row: int) -> int:
-        return self.strategy.row(allocation.usages_of(self.additions, self.amounts, row, as_scored=True))
+        return self.strategy.row(strategies.usages_of(self.additions, self.amounts, row, as_scored=True))
 
 
 class NodeResourcesFit:
@@ -120,24 +127,24 @@ class NodeResourcesFit:
         self._args = args
         self._strategy = strategies.of(args.scoring_strategy)
 
-    def prepare(self, pod: Pod, world: World) -> Wants:
-        wants = world.totals.once((Want, self._args), pod, lambda: tuple(self._wants(pod, world)))
-        return Wants(refusals=Shortfalls(wants), world=world)
+    def prepare(self, pod: Pod, world: ClusterState) -> ResourceRequests:
+        wants = world.totals.once((ResourceRequest, self._args), pod, lambda: tuple(self._wants(pod, world)))
+        return ResourceRequests(refusals=Shortfalls(wants), world=world)
 
-    def filter(self, prepared: Wants) -> Codes:
+    def filter(self, prepared: ResourceRequests) -> Codes:
         amounts = prepared.world.totals
-        return amounts.table(Codings(prepared.refusals.wants, amounts))
+        return amounts.table(FitCodes(prepared.refusals.wants, amounts))
 
-    def filter_alone(self, prepared: Wants) -> Follows:
-        return Codings(prepared.refusals.wants, prepared.world.totals)
+    def filter_alone(self, prepared: ResourceRequests) -> Follows:
+        return FitCodes(prepared.refusals.wants, prepared.world.totals)
 
-    def filter_row(self, prepared: Wants, row: int, removed: Collection[str], added: Sequence[Pod]) -> int:
+    def filter_row(self, prepared: ResourceRequests, row: int, removed: Collection[str], added: Sequence[Pod]) -> int:
         amounts, there = prepared.world.totals, prepared.world.on_row[row]
         going = [there[uid].charge for uid in removed if uid in there]
         coming = list(map(amounts.charge_of, added))
-        return Codings(prepared.refusals.wants, amounts).with_others(row, going, coming)
+        return FitCodes(prepared.refusals.wants, amounts).with_others(row, going, coming)
 
-    def prepare_score(self, pod: Pod, world: World, rows: Rows) -> ScoredPod:
+    def prepare_score(self, pod: Pod, world: ClusterState, rows: Rows) -> ScoredPod:
         additions = world.totals.once((Addition, self._args), pod, lambda: self._additions(pod, world.totals))
         return ScoredPod(strategy=self._strategy, additions=additions, amounts=world.totals)
 
@@ -150,18 +157,18 @@ class NodeResourcesFit:
     def score_alone(self, prepared: ScoredPod) -> Follows:
         return prepared
 
-    def _wants(self, pod: Pod, world: World) -> Iterator[Want]:
+    def _wants(self, pod: Pod, world: ClusterState) -> Iterator[ResourceRequest]:
         asked = requests.effective(pod)
         names = [name for name in totals.FIRST if name in asked]
         names += sorted(name for name in asked if totals.is_scalar(name) and not self._is_ignored(name))
         for name in names:
             amount = totals.counted(name, asked[name])
             if amount > 0:
-                yield Want(column=world.totals.known(name), amount=amount, name=name)
+                yield ResourceRequest(column=world.totals.known(name), amount=amount, name=name)
 
     def _additions(self, pod: Pod, amounts: Totals) -> tuple[Addition, ...]:
-        asked = noderequests.unplaced(pod, noderequests.LEAST)
-        return allocation.read(self._args.scoring_strategy.resources, asked, amounts)
+        asked = requests.unplaced(pod, requests.LEAST)
+        return strategies.read(self._args.scoring_strategy.resources, asked, amounts)
 
     def _is_ignored(self, name: str) -> bool:
         if not resourcenames.is_extended(name):
@@ -173,3 +180,52 @@ class NodeResourcesFit:
 def _bit(place: int) -> int:
     # Nobody asks for more kinds than there are bits; if somebody does, the last ones are told together.
     return 2 << min(place, LAST_BIT)
+
+
+NO_VICTIMS: Final = -1
+"""Instead of a code: there is no pod of a lower priority."""
+
+
+class FreedRows(Struct, frozen=True):
+    wants: tuple[ResourceRequest, ...]
+    priority: int
+    world: ClusterState
+
+    def codes(self) -> Codes:
+        """By row. Not to be written to, nor kept."""
+        return self.world.totals.table(self)
+
+    def rows(self, rows: Rows) -> Codes:
+        return np.array([self.row(row) for row in rows.tolist()], np.int32)
+
+    def row(self, row: int) -> int:
+        there = self.world.on_row[row].values()
+        going = [each.charge for each in there if each.pod.spec.priority < self.priority]
+        return FitCodes(self.wants, self.world.totals).with_others(row, going, ()) if going else NO_VICTIMS
+
+
+class FreedRow:
+    """One row from which some pods may go, and to which others may come."""
+
+    def __init__(self, asked: FreedRows, row: int, coming: Iterable[Charge] = ()) -> None:
+        amounts, wants = asked.world.totals, asked.wants
+        there = asked.world.on_row[row].items()
+        lower = {uid: each.charge for uid, each in there if each.pod.spec.priority < asked.priority}
+        others = list(coming)
+        self._parts = {uid: [charge.of(want.column) for want in wants] for uid, charge in lower.items()}
+        """By uid of pods that may go, what they give back of each of the wants."""
+        self._kept = [
+            amounts.allocatable.item(want.column, row)
+            - amounts.requested.item(want.column, row)
+            - want.amount
+            - sum(charge.of(want.column) for charge in others)
+            for want in wants
+        ]
+        """Of each of the wants, what is left if nobody goes; less than nothing: what is missing."""
+        self._places = amounts.most_pods.item(row) - amounts.pods.item(row) - len(others) - 1
+
+    def fits(self, removed: Collection[str]) -> bool:
+        gone = [part for uid, part in self._parts.items() if uid in removed]
+        if self._places + len(gone) < 0:
+            return False
+        return all(left + sum(part[place] for part in gone) >= 0 for place, left in enumerate(self._kept))

@@ -1,26 +1,95 @@
 """The three ways of NodeResourcesFit to turn usage into a score: emptier, fuller, or along a drawn line.
 
 Each takes the usage of every configured resource, of many rows or of one, and gives their scores; integers throughout,
-divided as the stock scheduler divides them (kube-scheduler spec 1.9)."""
+divided as the stock scheduler divides them (kube-scheduler spec 1.9).
+
+How full nodes would be with one pod more: what the two resource scores start from.
+
+`read` takes the configured resources together with what the pod adds of each; `usages` gathers for some rows what
+would be used and what there is. A resource that the node does not have, or that is counted by name and not asked for,
+stays out of the score (kube-scheduler spec 1.9).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
 import numpy as np
+from msgspec import Struct
 
-from numalign.api.schedulerconfig import ruleargs
-from numalign.api.schedulerconfig.ruleargs import ScoringStrategy, UtilizationShapePoint
-from numalign.placement.rules.resources.allocation import RowUsage, Usage
-from numalign.placement.rules.rule import MAX_SCORE, Scores
+from numalign.api.decode import quantity
+from numalign.api.objects.pod import ResourceList
+from numalign.api.schedulerconfig import pluginargs
+from numalign.api.schedulerconfig.pluginargs import ResourceSpec, ScoringStrategy, UtilizationShapePoint
+from numalign.placement.rules import totals
+from numalign.placement.rules.rule import MAX_SCORE, Rows, Scores
+from numalign.placement.rules.totals import Amounts, Totals
+
+
+class Addition(Struct, frozen=True):
+    """What the pod adds of one resource."""
+
+    column: int
+    amount: int
+    weight: int
+
+
+class Usage(Struct, frozen=True):
+    """Of one resource, by row: used without the pod, used with it, and offered; offered is never 0 where it counts."""
+
+    before: Scores
+    after: Scores
+    offered: Scores
+    weight: int
+
+
+RowUsage = tuple[int, int, int, int]
+"""Twin of `Usage` for one row: before, after, offered, weight. Plain, because every decision makes some."""
+
+
+def read(resources: Sequence[ResourceSpec], asked: ResourceList, world_totals: Totals) -> tuple[Addition, ...]:
+    additions = []
+    for spec in filter(lambda each: totals.is_counted(each.name), resources):
+        amount = totals.counted(spec.name, asked.get(spec.name, quantity.ZERO))
+        if amount or not totals.is_scalar(spec.name):
+            additions.append(Addition(world_totals.column(spec.name), amount, spec.weight))
+    return tuple(additions)
+
+
+def usages(additions: Sequence[Addition], world_totals: Totals, rows: Rows, *, as_scored: bool) -> Iterator[Usage]:
+    """`as_scored`: cpu and memory count with what silent containers are taken to need."""
+    where = totals.selected(rows)
+    for each in additions:
+        before = _used(world_totals, each.column, as_scored)[each.column][where]
+        offered = world_totals.allocatable[each.column][where]
+        yield Usage(before=before, after=before + each.amount, offered=offered, weight=each.weight)
+
+
+def usages_of(additions: Sequence[Addition], world_totals: Totals, row: int, *, as_scored: bool) -> list[RowUsage]:
+    """The same for one row, without what it does not offer."""
+    found: list[RowUsage] = []
+    allocatable, requested, scored = world_totals.allocatable, world_totals.requested, world_totals.scored
+    for each in additions:
+        column = each.column
+        offered = allocatable.item(column, row)
+        if offered:
+            used = scored if as_scored and column in totals.SCORED else requested
+            before = used.item(column, row)
+            found.append((before, before + each.amount, offered, each.weight))
+    return found
+
+
+def _used(world_totals: Totals, column: int, as_scored: bool) -> Amounts:
+    return world_totals.scored if as_scored and column in totals.SCORED else world_totals.requested
+
 
 FULL = 100
 SHAPE_SCALE = 10
 """Shapes are drawn from 0 to 10."""
 
 
-class Strategy(Protocol):
+class AllocationScore(Protocol):
     def rows(self, usages: Iterable[Usage], count: int) -> Scores:
         """Scores of that many rows."""
 
@@ -28,16 +97,16 @@ class Strategy(Protocol):
         """The score of one row, by what it offers."""
 
 
-def of(strategy: ScoringStrategy) -> Strategy:
+def of(strategy: ScoringStrategy) -> AllocationScore:
     match strategy.type:
-        case ruleargs.MOST_ALLOCATED:
-            return Fuller()
-        case ruleargs.REQUESTED_TO_CAPACITY_RATIO:
-            return Along(strategy.requested_to_capacity_ratio.shape)
-    return Emptier()
+        case pluginargs.MOST_ALLOCATED:
+            return MostAllocated()
+        case pluginargs.REQUESTED_TO_CAPACITY_RATIO:
+            return RequestedToCapacityRatio(strategy.requested_to_capacity_ratio.shape)
+    return LeastAllocated()
 
 
-class Emptier:
+class LeastAllocated:
     """LeastAllocated."""
 
     def rows(self, usages: Iterable[Usage], count: int) -> Scores:
@@ -52,7 +121,7 @@ class Emptier:
         return total // weights if weights else 0
 
 
-class Fuller:
+class MostAllocated:
     """MostAllocated."""
 
     def rows(self, usages: Iterable[Usage], count: int) -> Scores:
@@ -66,7 +135,7 @@ class Fuller:
         return total // weights if weights else 0
 
 
-class Along:
+class RequestedToCapacityRatio:
     """RequestedToCapacityRatio; resources that score nothing do not weigh either."""
 
     def __init__(self, shape: Sequence[UtilizationShapePoint]) -> None:

@@ -1,7 +1,13 @@
 """VolumeRestrictions: disks that one machine can mount once, and claims that one pod in the cluster can use.
 
 Disks written into the pod itself conflict on the same node; a claim with the access mode ReadWriteOncePod conflicts
-with its user wherever that is, which may be preempted (kube-scheduler spec 1.14)."""
+with its user wherever that is, which may be preempted (kube-scheduler spec 1.14).
+
+Which pods on nodes use which claims, and which have disks that cannot be shared.
+
+Follows a world; `volumerestrictions` and `attachedvolumes` read. Claims of volumes made for one pod alone are not
+counted as used: nobody else can name them (kube-scheduler spec 1.14).
+"""
 
 from __future__ import annotations
 
@@ -11,14 +17,58 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
-from numalign.api.objects.pod import Pod
-from numalign.api.objects.podvolumes import Volume
+from numalign.api.objects.pod import Pod, Volume
 from numalign.api.objects.volumes import READ_WRITE_ONCE_POD
-from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.clusterstate import AssignedPod, ClusterState
 from numalign.placement.rules.rule import FITS, Codes, Refusal, Refusals
-from numalign.placement.rules.volumes import claims as podclaims
+from numalign.placement.rules.volumes import volumecatalogue
 from numalign.placement.rules.volumes.volumestock import VolumeStock
-from numalign.placement.rules.volumes.volumeusers import VolumeUsers, is_disk
+
+
+def is_disk(volume: Volume) -> bool:
+    """Whether it is a disk that pods on one node may not be able to share."""
+    return bool(volume.gce_persistent_disk or volume.aws_elastic_block_store or volume.iscsi or volume.rbd)
+
+
+class VolumeUsers:
+    def __init__(self, world: ClusterState) -> None:
+        self._world = world
+        self._rows: dict[str, dict[int, int]] = {}
+        self.with_disks: dict[int, dict[str, AssignedPod]] = {}
+        """By row and uid, pods that bring disks of their own."""
+        world.follow(self)
+
+    def is_used(self, claim: str) -> bool:
+        """By a pod on a node that is there."""
+        return any(self._world.present[row] for row in self._rows.get(claim, ()))
+
+    def node_changed(self, row: int) -> None:
+        """Nothing here depends on what the node is."""
+
+    def pod_added(self, assigned: AssignedPod) -> None:
+        if not assigned.pod.spec.volumes:
+            return
+        self._count(assigned, 1)
+        if any(map(is_disk, assigned.pod.spec.volumes)):
+            self.with_disks.setdefault(assigned.row, {})[assigned.uid] = assigned
+
+    def pod_removed(self, assigned: AssignedPod) -> None:
+        self._count(assigned, -1)
+        if assigned.uid in self.with_disks.get(assigned.row, ()):
+            del self.with_disks[assigned.row][assigned.uid]
+            if not self.with_disks[assigned.row]:
+                del self.with_disks[assigned.row]
+
+    def _count(self, assigned: AssignedPod, change: int) -> None:
+        for name in volumecatalogue.named(assigned.pod):
+            if not name.is_ephemeral:
+                rows = self._rows.setdefault(name.full, {})
+                rows[assigned.row] = rows.get(assigned.row, 0) + change
+                if rows[assigned.row] == 0:
+                    del rows[assigned.row]
+                if not rows:
+                    del self._rows[name.full]
+
 
 DISK_TAKEN: Final = Refusal(("node(s) had no available disk",))
 CLAIM_TAKEN: Final = Refusal(
@@ -30,8 +80,8 @@ CLAIM_TAKEN: Final = Refusal(
 DISK_CODE, CLAIM_CODE = 1, 2
 
 
-class Restricted(Struct, frozen=True):
-    world: World
+class PreparedRestrictions(Struct, frozen=True):
+    world: ClusterState
     disks: tuple[Volume, ...]
     claims: frozenset[str]
     """Names of the pod's claims that only one pod may use."""
@@ -48,33 +98,37 @@ class VolumeRestrictions:
         self._stock, self._users = stock, users
 
     def concerns(self, pod: Pod) -> bool:
-        return bool(pod.spec.volumes) and podclaims.are_special(pod.spec.volumes)
+        return bool(pod.spec.volumes) and volumecatalogue.are_special(pod.spec.volumes)
 
-    def prepare(self, pod: Pod, world: World) -> Restricted | Refusal | None:
+    def prepare(self, pod: Pod, world: ClusterState) -> PreparedRestrictions | Refusal | None:
         if not pod.spec.volumes:
             return None
         exclusive: set[str] = set()
-        for name in podclaims.named(pod):
+        for name in volumecatalogue.named(pod):
             claim = None if name.is_ephemeral else self._stock.claims.known(name.full)
             if claim is None and not name.is_ephemeral:
-                return Refusal((podclaims.not_found(name.name),), unresolvable=True)
+                return Refusal((volumecatalogue.not_found(name.name),), unresolvable=True)
             if claim is not None and READ_WRITE_ONCE_POD in claim.spec.access_modes:
                 exclusive.add(name.name)
         namespace, disks = pod.metadata.namespace, disks_of(pod)
-        taken = sum(self._users.is_used(podclaims.ClaimName(namespace, name).full) for name in exclusive)
+        taken = sum(self._users.is_used(volumecatalogue.ClaimName(namespace, name).full) for name in exclusive)
         if not (disks or taken):
             return None
         refusals = Refusals(DISK_TAKEN, CLAIM_TAKEN)
-        return Restricted(world=world, disks=disks, claims=frozenset(exclusive), taken=taken, refusals=refusals)
+        return PreparedRestrictions(
+            world=world, disks=disks, claims=frozenset(exclusive), taken=taken, refusals=refusals
+        )
 
-    def filter(self, prepared: Restricted) -> Codes:
+    def filter(self, prepared: PreparedRestrictions) -> Codes:
         codes = np.full(prepared.world.capacity, CLAIM_CODE if prepared.taken else FITS, np.int32)
         for row, pods in self._users.with_disks.items():
             if _conflict(prepared.disks, (assigned.pod for assigned in pods.values())):
                 codes[row] = DISK_CODE
         return codes
 
-    def filter_row(self, prepared: Restricted, row: int, removed: Collection[str], added: Sequence[Pod]) -> int:
+    def filter_row(
+        self, prepared: PreparedRestrictions, row: int, removed: Collection[str], added: Sequence[Pod]
+    ) -> int:
         there = prepared.world.on_row[row]
         left = [assigned.pod for uid, assigned in there.items() if uid not in removed]
         if _conflict(prepared.disks, (*left, *added)):
@@ -88,7 +142,7 @@ def disks_of(pod: Pod) -> tuple[Volume, ...]:
     return tuple(filter(is_disk, pod.spec.volumes))
 
 
-def _uses(prepared: Restricted, pods: Iterable[Pod]) -> int:
+def _uses(prepared: PreparedRestrictions, pods: Iterable[Pod]) -> int:
     # By name alone, as the stock scheduler does: a claim of that name in another namespace counts too.
     names = (each.persistent_volume_claim for pod in pods for each in pod.spec.volumes)
     return sum(each is not None and each.claim_name in prepared.claims for each in names)

@@ -21,12 +21,12 @@ from numalign.api.objects.volumes import (
 )
 
 
-class Named(Protocol):
+class NamedObject(Protocol):
     @property
     def metadata(self) -> ObjectMeta: ...
 
 
-T = TypeVar("T", bound=Named)
+T = TypeVar("T", bound=NamedObject)
 Told = Callable[[T], None]
 
 

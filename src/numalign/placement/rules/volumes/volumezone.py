@@ -14,10 +14,10 @@ from msgspec import Struct
 
 from numalign.api.objects.pod import Pod
 from numalign.api.objects.volumes import WAIT_FOR_FIRST_CONSUMER, PersistentVolume, PersistentVolumeClaim
-from numalign.placement.rules.clusterstate import Flags, World
+from numalign.placement.rules.clusterstate import ClusterState, Flags
 from numalign.placement.rules.rowclasses import ABSENT
 from numalign.placement.rules.rule import Coded, Refusal, Refusals, StaticFilter
-from numalign.placement.rules.volumes import claims
+from numalign.placement.rules.volumes import volumecatalogue
 from numalign.placement.rules.volumes.volumestock import VolumeStock
 
 OTHER_ZONE: Final = Refusal(("node(s) had no available volume zone",), unresolvable=True)
@@ -28,7 +28,7 @@ KEYS: Final = (*SUCCESSORS, ZONE, REGION)
 BETWEEN_ZONES: Final = "__"
 
 
-class Place(Struct, frozen=True):
+class VolumePlace(Struct, frozen=True):
     """Values of one label from which a volume can be reached."""
 
     key: str
@@ -42,13 +42,13 @@ class VolumeZone(StaticFilter):
         self._stock = stock
 
     def concerns(self, pod: Pod) -> bool:
-        return bool(pod.spec.volumes) and claims.are_special(pod.spec.volumes)
+        return bool(pod.spec.volumes) and volumecatalogue.are_special(pod.spec.volumes)
 
-    def prepare(self, pod: Pod, world: World) -> Coded | Refusal | None:
+    def prepare(self, pod: Pod, world: ClusterState) -> Coded | Refusal | None:
         if not pod.spec.volumes:
             return None
-        places: list[Place] = []
-        for claim in claims.named(pod):
+        places: list[VolumePlace] = []
+        for claim in volumecatalogue.named(pod):
             if not claim.is_ephemeral:
                 found = self._places_of_claim(claim)
                 if isinstance(found, str):
@@ -56,13 +56,13 @@ class VolumeZone(StaticFilter):
                 places += found
         return _coded(places, world) if places else None
 
-    def _places_of_claim(self, name: claims.ClaimName) -> list[Place] | str:
+    def _places_of_claim(self, name: volumecatalogue.ClaimName) -> list[VolumePlace] | str:
         """Or the reason why no node will do."""
         if not name.name:
             return "PersistentVolumeClaim had no name"
         claim = self._stock.claims.known(name.full)
         if claim is None:
-            return claims.not_found(name.name)
+            return volumecatalogue.not_found(name.name)
         if not claim.spec.volume_name:
             return self._why_unbound(claim) or []
         volume = self._stock.volumes.known(claim.spec.volume_name)
@@ -83,22 +83,22 @@ class VolumeZone(StaticFilter):
         return None if waits else "PersistentVolume had no name"
 
 
-def _places(volume: PersistentVolume) -> Iterator[Place]:
+def _places(volume: PersistentVolume) -> Iterator[VolumePlace]:
     for key in KEYS:
         if key in volume.metadata.labels:
             values = frozenset(each.strip() for each in volume.metadata.labels[key].split(BETWEEN_ZONES))
             # A list with a gap in it is ignored altogether.
             if "" not in values:
-                yield Place(key, values)
+                yield VolumePlace(key, values)
 
 
-def _coded(places: list[Place], world: World) -> Coded:
+def _coded(places: list[VolumePlace], world: ClusterState) -> Coded:
     reached = reduce(np.logical_and, (_rows(place, world) for place in places))
     nowhere = reduce(np.logical_and, (world.labels.column(key).ids == ABSENT for key in KEYS))
     return Coded(codes=np.where(reached | nowhere, 0, 1).astype(np.int32), refusals=Refusals(OTHER_ZONE))
 
 
-def _rows(place: Place, world: World) -> Flags:
+def _rows(place: VolumePlace, world: ClusterState) -> Flags:
     rows = _with(place.key, place.values, world)
     if place.key not in SUCCESSORS:
         return rows
@@ -106,5 +106,5 @@ def _rows(place: Place, world: World) -> Flags:
     return rows | unlabelled & _with(SUCCESSORS[place.key], place.values, world)
 
 
-def _with(key: str, values: frozenset[str], world: World) -> Flags:
+def _with(key: str, values: frozenset[str], world: ClusterState) -> Flags:
     return world.labels.column(key).table(values, lambda value: value in values).astype(np.bool_)

@@ -1,80 +1,43 @@
-"""Label selectors and node selectors of API objects, as predicates over labels.
+"""Label selectors and node selectors of objects in the embedded API server, as functions over labels.
 
-The controllers of workloads, budgets and claims use it. Selectors in query strings belong to the API server. A selector
-that cannot be parsed matches nothing (kube-scheduler spec 1.2)."""
+The workload controllers, budgets and claims call this. `api.objects` has the rules; selectors in query strings are the
+API server's own."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
+from numalign.api.decode.decode import decode
+from numalign.api.objects import nodematching, selectors
+from numalign.api.objects.pod import PodSpec
+from numalign.api.objects.selectors import LabelSelector
 from numalign.simulator.trees import Tree
 
 Labels = Mapping[str, str]
 Selects = Callable[[Labels], bool]
 
-NAME_FIELD: Final = "metadata.name"
+NAME_FIELD: Final = nodematching.NAME_FIELD
 
 
 def selector(written: Tree | None) -> Selects:
-    """The selector of a workload. An absent or empty selector matches nothing."""
-    wanted: Labels = (written or {}).get("matchLabels") or {}
-    expressions: Sequence[Tree] = (written or {}).get("matchExpressions") or ()
-    if not wanted and not expressions:
-        return lambda labels: False
-    return lambda labels: wanted.items() <= labels.items() and all(_holds(each, labels) for each in expressions)
+    """Of a workload: absent or empty it selects nothing."""
+    found = decode(LabelSelector, written or {})
+    return partial(selectors.matches, None if found.is_empty else found)
 
 
 def everything_if_empty(written: Tree | None) -> Selects:
-    """The selector of a PodDisruptionBudget: `{}` matches all pods, an absent one matches none."""
-    if written is not None and not written.get("matchLabels") and not written.get("matchExpressions"):
-        return lambda labels: True
-    return selector(written)
+    """Of a disruption budget: `{}` selects all pods of the namespace, an absent one none."""
+    return partial(selectors.matches, None if written is None else decode(LabelSelector, written))
 
 
 def node_matches(spec: Tree, node: Tree) -> bool:
-    """Whether the pod's nodeSelector and required node affinity match the node."""
-    labels: Labels = node["metadata"].get("labels") or {}
-    if not (spec.get("nodeSelector") or {}).items() <= labels.items():
-        return False
-    required = required_affinity(spec)
-    if required is None:
-        return True
-    fields = {NAME_FIELD: node["metadata"]["name"]}
-    return any(_term_holds(term, labels, fields) for term in required.get("nodeSelectorTerms") or ())
+    """Whether nodeSelector and required node affinity of a pod's spec let it onto the node."""
+    metadata = node["metadata"]
+    pod = decode(PodSpec, {name: spec[name] for name in ("nodeSelector", "affinity") if spec.get(name)})
+    return nodematching.allows(pod.node_selector, pod.affinity, metadata["name"], metadata.get("labels") or {})
 
 
 def required_affinity(spec: Tree) -> Tree | None:
     node_affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     required: Tree | None = node_affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
     return required
-
-
-def _term_holds(term: Tree, labels: Labels, fields: Labels) -> bool:
-    expressions, on_fields = term.get("matchExpressions") or (), term.get("matchFields") or ()
-    if not expressions and not on_fields:
-        return False
-    return all(_holds(each, labels) for each in expressions) and all(_holds(each, fields) for each in on_fields)
-
-
-def _holds(expression: Tree, labels: Labels) -> bool:
-    found = labels.get(expression.get("key", ""))
-    values: Sequence[str] = expression.get("values") or ()
-    match expression.get("operator"):
-        case "In":
-            return found in values
-        case "NotIn":
-            return found not in values
-        case "Exists":
-            return found is not None
-        case "DoesNotExist":
-            return found is None
-        case "Gt" | "Lt" as operator:
-            return _compares(operator, found, values)
-    return False
-
-
-def _compares(operator: str, found: str | None, values: Sequence[str]) -> bool:
-    try:
-        left, right = int(found or ""), int(values[0])
-    except (ValueError, IndexError):
-        return False
-    return left > right if operator == "Gt" else left < right

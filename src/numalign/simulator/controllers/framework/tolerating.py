@@ -1,8 +1,13 @@
-"""Taints and tolerations (kube-scheduler spec 1.2), for DaemonSets, node lifecycle and taint eviction."""
+"""Taints of nodes beside the tolerations of pods, as objects of the embedded API server.
+
+Daemon sets and taint eviction call this; `nodematching` has the rule."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from numalign.api.decode.decode import decode
+from numalign.api.objects import nodematching
+from numalign.api.objects.pod import Toleration
 from numalign.simulator.trees import Tree
 
 NOT_READY: Final = "node.kubernetes.io/not-ready"
@@ -13,29 +18,26 @@ NO_EXECUTE: Final = "NoExecute"
 HARD: Final = (NO_SCHEDULE, NO_EXECUTE)
 
 
-def tolerates(toleration: Tree, taint: Tree) -> bool:
-    if toleration.get("effect") and toleration["effect"] != taint.get("effect"):
-        return False
-    if toleration.get("key") and toleration["key"] != taint.get("key"):
-        return False
-    match toleration.get("operator") or "Equal":
-        case "Exists":
-            return True
-        case "Equal":
-            return (toleration.get("value") or "") == (taint.get("value") or "")
-    return False
-
-
 def untolerated(taints: Iterable[Tree], tolerations: Sequence[Tree], effects: Sequence[str] = HARD) -> Tree | None:
-    """The first taint with one of the effects that no toleration matches."""
-    candidates = (taint for taint in taints if taint.get("effect") in effects)
-    return next((taint for taint in candidates if not any(tolerates(each, taint) for each in tolerations)), None)
+    """The first taint that keeps the pod off."""
+    candidates = [taint for taint in taints if taint.get("effect") in effects]
+    own = _decoded(tolerations) if candidates else ()
+    return next((taint for taint in candidates if _tolerating(taint, own) is None), None)
 
 
 def endures(taints: Sequence[Tree], tolerations: Sequence[Tree]) -> float | None:
-    """Seconds that a pod may stay with these NoExecute taints; None means without limit."""
-    if untolerated(taints, tolerations, (NO_EXECUTE,)) is not None:
-        return 0.0
-    used = [next(each for each in tolerations if tolerates(each, taint)) for taint in taints]
-    limits = [max(0, each["tolerationSeconds"]) for each in used if each.get("tolerationSeconds") is not None]
-    return float(min(limits)) if limits else None
+    """Seconds that a pod may stay under these NoExecute taints; None: for ever."""
+    own = _decoded(tolerations)
+    used = [_tolerating(taint, own) for taint in taints]
+    limits = [0 if each is None else each.toleration_seconds for each in used]
+    return min((float(max(0, limit)) for limit in limits if limit is not None), default=None)
+
+
+def _decoded(tolerations: Sequence[Tree]) -> tuple[Toleration, ...]:
+    return tuple(decode(Toleration, each) for each in tolerations)
+
+
+def _tolerating(taint: Tree, tolerations: Sequence[Toleration]) -> Toleration | None:
+    """The first toleration that tolerates the taint."""
+    key, value, effect = taint.get("key") or "", taint.get("value") or "", taint.get("effect") or ""
+    return next((each for each in tolerations if nodematching.tolerates(each, key, value, effect)), None)

@@ -23,11 +23,11 @@ STATUS_PERIOD: Final = 300.0
 
 
 class Heartbeat:
-    __slots__ = ("_around", "_next", "_reported", "_stale", "_standing", "uid")
+    __slots__ = ("_env", "_next", "_node_state", "_reported", "_stale", "uid")
 
-    def __init__(self, standing: NodeState, around: NodeEnvironment) -> None:
-        self._standing = standing
-        self._around = around
+    def __init__(self, node_state: NodeState, env: NodeEnvironment) -> None:
+        self._node_state = node_state
+        self._env = env
         self._next: TimerEntry | None = None
         self._reported = 0.0
         self._stale = False
@@ -36,16 +36,18 @@ class Heartbeat:
 
     def begin(self) -> None:
         """Registers the node, or updates an existing Node to ready."""
-        around, standing, clock = self._around, self._standing, self._around.clock
-        tree = nodeobjects.node(standing.spec, standing.kubelet, standing.state, standing.identity, clock.rfc3339())
+        env, node_state, clock = self._env, self._node_state, self._env.clock
+        tree = nodeobjects.node(
+            node_state.spec, node_state.kubelet, node_state.state, node_state.identity, clock.rfc3339()
+        )
         try:
-            self.uid = around.api.create(NODES, tree)["metadata"]["uid"]
+            self.uid = env.api.create(NODES, tree)["metadata"]["uid"]
         except StatusError:
             self._tell()
         # Spreads the beats of nodes that start together.
-        self._reported = clock.now() - STATUS_PERIOD * around.chances.random()
+        self._reported = clock.now() - STATUS_PERIOD * env.chances.random()
         self._renew()
-        self._again(BEAT * around.chances.random())
+        self._again(BEAT * env.chances.random())
 
     def stop(self) -> None:
         if self._next is not None:
@@ -57,27 +59,27 @@ class Heartbeat:
 
     def _beat(self) -> None:
         self._renew()
-        if self._stale or self._around.clock.now() - self._reported >= STATUS_PERIOD:
+        if self._stale or self._env.clock.now() - self._reported >= STATUS_PERIOD:
             self._tell()
-        self._again(BEAT * (1 + BEAT_JITTER * self._around.chances.random()))
+        self._again(BEAT * (1 + BEAT_JITTER * self._env.chances.random()))
 
     def _again(self, pause: float) -> None:
-        self._next = self._around.agenda.at(self._around.clock.now() + pause, self._beat)
+        self._next = self._env.timers.at(self._env.clock.now() + pause, self._beat)
 
     def _renew(self) -> None:
-        lease = nodeobjects.lease(self._standing.name, self.uid, microtime(self._around.clock.wall()))
-        self._around.written(lambda: self._around.api.update(LEASES, lease))
+        lease = nodeobjects.lease(self._node_state.name, self.uid, microtime(self._env.clock.wall()))
+        self._env.written(lambda: self._env.api.update(LEASES, lease))
 
     def _tell(self) -> None:
-        around = self._around
-        tree = around.written(lambda: around.api.get(NODES, self._standing.name))
+        env = self._env
+        tree = env.written(lambda: env.api.get(NODES, self._node_state.name))
         if tree is not None:
             self.uid = tree["metadata"]["uid"]
-            around.written(lambda: around.api.update(NODES, self._status(tree), subresource="status"))
-        self._stale, self._reported = False, around.clock.now()
+            env.written(lambda: env.api.update(NODES, self._status(tree), subresource="status"))
+        self._stale, self._reported = False, env.clock.now()
 
     def _status(self, tree: Tree) -> Tree:
-        standing, before = self._standing, tree.get("status") or {}
-        now = nodeobjects.status(standing.spec, standing.kubelet, standing.state, standing.identity)
-        said = nodeobjects.conditions(before.get("conditions") or [], self._around.clock.rfc3339())
+        node_state, before = self._node_state, tree.get("status") or {}
+        now = nodeobjects.status(node_state.spec, node_state.kubelet, node_state.state, node_state.identity)
+        said = nodeobjects.conditions(before.get("conditions") or [], self._env.clock.rfc3339())
         return tree | {"status": before | now | {"conditions": said}}

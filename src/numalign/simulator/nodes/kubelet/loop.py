@@ -36,13 +36,23 @@ SHORTEST_GRACE: Final = 1.0
 
 
 class KubeletLoop:
-    __slots__ = ("_around", "_deleted", "_gone", "_happened", "_standing", "_timers", "_writer", "lives", "undecided")
+    __slots__ = (
+        "_deleted",
+        "_env",
+        "_gone",
+        "_happened",
+        "_node_state",
+        "_timers",
+        "_writer",
+        "lives",
+        "undecided",
+    )
 
-    def __init__(self, standing: NodeState, around: NodeEnvironment, happened: Callable[[NodeChange], None]) -> None:
-        self._standing = standing
-        self._around = around
+    def __init__(self, node_state: NodeState, env: NodeEnvironment, happened: Callable[[NodeChange], None]) -> None:
+        self._node_state = node_state
+        self._env = env
         self._happened = happened
-        self._writer = PodWriter(standing, around)
+        self._writer = PodWriter(node_state, env)
         self._timers: dict[str, TimerEntry] = {}
         self._deleted: set[str] = set()
         """Pods whose objects are to be deleted after their containers end; the next set has those that are already
@@ -84,11 +94,11 @@ class KubeletLoop:
         # A grace period of 0 deletes the object at once. The containers still get the period of the pod's spec.
         given = metadata.get("deletionGracePeriodSeconds") or life.pod.spec.termination_grace_period_seconds
         grace = max(SHORTEST_GRACE, given)
-        takes = self._standing.spec.stop_seconds
+        takes = self._node_state.spec.stop_seconds
         for each in life.containers if not life.stopping else ():
             if each.running:
                 self._writer.tell(life.pod, "Killing", f"Stopping container {each.name}")
-        life.stop(self._around.clock.now() + min(takes, grace), killed=takes > grace)
+        life.stop(self._env.clock.now() + min(takes, grace), killed=takes > grace)
 
     # Admission
 
@@ -99,7 +109,7 @@ class KubeletLoop:
             name, namespace, uid = (trees.text(tree, "metadata", key) for key in ("name", "namespace", "uid"))
             unread = Pod(metadata=ObjectMeta(name=name, namespace=namespace, uid=uid))
             return self._reject(unread, Lacking(refusals.UNEXPECTED, str(problem)))
-        lacking = self._judged(pod, tree, self._standing.kubelet)
+        lacking = self._judged(pod, tree, self._node_state.kubelet)
         if lacking is not None:
             self._reject(pod, lacking)
         elif pod.metadata.uid not in self.undecided:
@@ -108,21 +118,21 @@ class KubeletLoop:
     def _judged(self, pod: Pod, tree: Tree, kubelet: Kubelet) -> Lacking | None:
         """Why the pod is rejected; None if it is admitted. The managers keep what it was allocated until they collect
         it."""
-        standing = self._standing
-        standing.state, outcome = admission.admit(kubelet, standing.state, pod)
+        node_state = self._node_state
+        node_state.state, outcome = admission.admit(kubelet, node_state.state, pod)
         if outcome.verdict == "undecided":
             self.undecided[pod.metadata.uid] = outcome.message
             return None
         refused = None if outcome.admitted else Lacking(outcome.reason, outcome.message)
         if refused is not None and refused.reason != PORTS:
             return refused
-        taints = () if MIRROR in pod.metadata.annotations else standing.taints
-        misfit = predicates.misfit(pod, tree["spec"], standing.labels, taints)
+        taints = () if MIRROR in pod.metadata.annotations else node_state.taints
+        misfit = predicates.misfit(pod, node_state.labels, taints)
         # The kubelet checks node affinity before host ports, and taints after them.
         if refused is not None and misfit is not predicates.AFFINITY:
             return refused
         if misfit is not None:
-            standing.state = standing.state.without_pod(pod.metadata.uid)
+            node_state.state = node_state.state.without_pod(pod.metadata.uid)
         return misfit
 
     def _reject(self, pod: Pod, lacking: Lacking) -> None:
@@ -131,9 +141,9 @@ class KubeletLoop:
         self._happened("allocated")
 
     def _begin(self, pod: Pod) -> None:
-        uid, around = pod.metadata.uid, self._around
-        ready_at = around.clock.now() + self._standing.spec.start_seconds
-        self.lives[uid] = PodLife(pod, ready_at, around.workload)
+        uid, env = pod.metadata.uid, self._env
+        ready_at = env.clock.now() + self._node_state.spec.start_seconds
+        self.lives[uid] = PodLife(pod, ready_at, env.workload)
         self._happened("allocated")
         self._advance(uid, said_before=False)
 
@@ -142,12 +152,12 @@ class KubeletLoop:
     def _advance(self, uid: str, *, said_before: bool = True) -> None:
         """Advances a pod to now, writes what changed, and sets a timer for its next change."""
         life = self.lives[uid]
-        moves = life.advance(self._around.clock.now())
-        self._hook(life, moves)
+        changes = life.advance(self._env.clock.now())
+        self._hook(life, changes)
         if life.ended:
             self._settle(life)
         else:
-            if moves or not said_before:
+            if changes or not said_before:
                 self._writer.report(life)
             self._come_back(life)
 
@@ -156,23 +166,23 @@ class KubeletLoop:
         if timer is not None:
             timer.cancel()
         if due is not None:
-            self._timers[life.uid] = self._around.agenda.at(due, lambda: self._advance(life.uid))
+            self._timers[life.uid] = self._env.timers.at(due, lambda: self._advance(life.uid))
 
-    def _hook(self, life: PodLife, moves: list[PhaseChange]) -> None:
+    def _hook(self, life: PodLife, changes: list[PhaseChange]) -> None:
         """Runs the kubelet's start hook in the order of container starts, and notifies publishers."""
-        standing = self._standing
-        for move in moves:
+        node_state = self._node_state
+        for move in changes:
             if move.what == "started":
                 uid, name = life.uid, move.container
-                standing.state = admission.container_started(standing.kubelet, standing.state, uid, name)
-                standing.state, _ = admission.late_devices(standing.kubelet, standing.state, uid, name)
-        if moves and qos.of(life.pod) is qos.QoS.GUARANTEED:
+                node_state.state = admission.container_started(node_state.kubelet, node_state.state, uid, name)
+                node_state.state, _ = admission.late_devices(node_state.kubelet, node_state.state, uid, name)
+        if changes and qos.of(life.pod) is qos.QoS.GUARANTEED:
             self._happened("container")
 
     def _settle(self, life: PodLife) -> None:
         """The pod's containers have ended: releases its resources and lets the API server delete it."""
-        uid, standing = life.uid, self._standing
-        standing.state = standing.state.without_pod(uid)
+        uid, node_state = life.uid, self._node_state
+        node_state.state = node_state.state.without_pod(uid)
         if uid not in self._gone:
             self._writer.report(life)
         if uid in self._deleted and uid not in self._gone:
@@ -198,7 +208,7 @@ class KubeletLoop:
 
     def crash(self) -> None:
         """The machine stops, and all containers with it."""
-        now, spec = self._around.clock.now(), self._standing.spec
+        now, spec = self._env.clock.now(), self._node_state.spec
         self.stop()
         for life in self.lives.values():
             life.reboot(now, now + spec.boot_seconds + spec.start_seconds)
@@ -207,9 +217,9 @@ class KubeletLoop:
         """Starts a new kubelet process: it restores or rejects checkpoints (`StartRefusal`) and admits every pod again.
 
         Pods are admitted in order of creation, including pods that were bound meanwhile (kubelet spec 9)."""
-        standing = self._standing
-        standing.state = starting.restart(standing.kubelet, standing.state)
-        listed = self._around.api.list(PODS, fields=f"spec.nodeName={standing.name}").items
+        node_state = self._node_state
+        node_state.state = starting.restart(node_state.kubelet, node_state.state)
+        listed = self._env.api.list(PODS, fields=f"spec.nodeName={node_state.name}").items
         present = {tree["metadata"]["uid"] for tree in listed}
         self.undecided.clear()
         for tree in sorted(listed, key=lambda tree: str(tree["metadata"].get("creationTimestamp"))):
@@ -229,13 +239,13 @@ class KubeletLoop:
         if life.ended:
             return None
         # A running container keeps its devices, even if they became unhealthy (kubelet spec 7.3, step 2).
-        kubelet = self._standing.kubelet if rebooted else self._lenient()
+        kubelet = self._node_state.kubelet if rebooted else self._lenient()
         lacking = self._judged(life.pod, tree, kubelet)
         if lacking is not None:
             self._forget(uid)
             self._reject(life.pod, lacking)
 
     def _lenient(self) -> Kubelet:
-        kubelet = self._standing.kubelet
-        well = specs.all_well(kubelet.machine)
-        return kubelet if well == kubelet.machine else self._around.makes.of(well, kubelet.settings).kubelet
+        kubelet = self._node_state.kubelet
+        well = specs.all_healthy(kubelet.machine)
+        return kubelet if well == kubelet.machine else self._env.node_types.of(well, kubelet.settings).kubelet

@@ -155,18 +155,18 @@ class PodLife:
 
     def advance(self, now: float) -> list[PhaseChange]:
         """Applies everything that happened until now, and then the kubelet's reactions."""
-        moves: list[PhaseChange] = []
+        changes: list[PhaseChange] = []
         while not self.ended:
-            before = len(moves)
-            self._exits(now, moves)
+            before = len(changes)
+            self._exits(now, changes)
             if self.stop_at is not None:
-                self._stopped(now, moves)
+                self._stopped(now, changes)
             elif now >= self.ready_at:
                 self.sandbox = True
-                self._drive(now, moves)
-            if len(moves) == before:
+                self._drive(now, changes)
+            if len(changes) == before:
                 break
-        return moves
+        return changes
 
     def due(self) -> float | None:
         """When to advance the pod next; None if it does not change by itself."""
@@ -191,41 +191,41 @@ class PodLife:
             return "Pending"
         return "Pending" if any(each.starts == 0 for each in self.containers) else "Running"
 
-    def _exits(self, now: float, moves: list[PhaseChange]) -> None:
+    def _exits(self, now: float, changes: list[PhaseChange]) -> None:
         for each in self.containers:
             if each.due is not None and each.due <= now:
                 each.exit()
-                moves.append(PhaseChange("ended", each.name))
+                changes.append(PhaseChange("ended", each.name))
 
-    def _stopped(self, now: float, moves: list[PhaseChange]) -> None:
+    def _stopped(self, now: float, changes: list[PhaseChange]) -> None:
         """Ends the pod at its stop time, or earlier if none of its containers runs."""
         if self.stop_at is not None and (self.stop_at <= now or not any(each.running for each in self.containers)):
-            self._end(min(now, self.stop_at), moves)
+            self._end(min(now, self.stop_at), changes)
 
-    def _drive(self, now: float, moves: list[PhaseChange]) -> None:
-        if not self._initialised(now, moves):
+    def _drive(self, now: float, changes: list[PhaseChange]) -> None:
+        if not self._initialised(now, changes):
             return
         for each in self.apps:
-            self._start(each, now, moves)
+            self._start(each, now, changes)
         if all(each.ended and not self.restarts(each) for each in self.apps):
-            self._end(now, moves)
+            self._end(now, changes)
 
-    def _initialised(self, now: float, moves: list[PhaseChange]) -> bool:
+    def _initialised(self, now: float, changes: list[PhaseChange]) -> bool:
         """Whether app containers may start. The first init container that is not done blocks the others."""
         for each in self.init:
-            self._start(each, now, moves)
+            self._start(each, now, changes)
             if each.role is Role.SIDECAR or (each.ended and not _failed(each)):
                 continue
             if each.ended and not self.restarts(each):
-                self._end(now, moves)
+                self._end(now, changes)
             return False
         return True
 
-    def _start(self, each: ContainerRun, now: float, moves: list[PhaseChange]) -> None:
+    def _start(self, each: ContainerRun, now: float, changes: list[PhaseChange]) -> None:
         if each.running or (each.ended and (not self.restarts(each) or each.waits_for_retry(now))):
             return
         each.start(now, self._workload(self.pod, each.container, each.starts))
-        moves.append(PhaseChange("started", each.name))
+        changes.append(PhaseChange("started", each.name))
 
     def restarts(self, each: ContainerRun) -> bool:
         """Whether the restart policy restarts an ended container."""
@@ -236,12 +236,12 @@ class PodLife:
             return True
         return policy != "Never" and _failed(each)
 
-    def _end(self, now: float, moves: list[PhaseChange] | None = None) -> None:
+    def _end(self, now: float, changes: list[PhaseChange] | None = None) -> None:
         for each in self.containers:
             if each.running:
                 each.finish(ContainerExit(each.began, now, self.stop_code, "Error"))
-                if moves is not None:
-                    moves.append(PhaseChange("ended", each.name))
+                if changes is not None:
+                    changes.append(PhaseChange("ended", each.name))
             elif each.ended is None and each.role is Role.APP:
                 each.finish(ContainerExit(None, now, KILLED, NEVER_RAN, NEVER_RAN_MESSAGE))
         self.ended = True

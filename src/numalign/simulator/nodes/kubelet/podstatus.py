@@ -59,21 +59,21 @@ def rejected(pod: Pod, before: Tree, reason: str, message: str, now: str) -> Tre
     }
 
 
-def of(life: PodLife, before: Tree, site: StatusContext) -> Tree:
+def of(life: PodLife, before: Tree, context: StatusContext) -> Tree:
     """The status of an admitted pod."""
     status = _kept(before) | {
         "phase": life.phase,
         "qosClass": str(qos.of(life.pod)),
-        "startTime": before.get("startTime") or site.written(site.now),
-        "hostIP": site.host_ip,
-        "hostIPs": [{"ip": site.host_ip}],
-        "conditions": [*_of_others(before), *_conditions(life, before, site)],
-        "containerStatuses": [_container(life, each, site) for each in life.apps],
+        "startTime": before.get("startTime") or context.written(context.now),
+        "hostIP": context.host_ip,
+        "hostIPs": [{"ip": context.host_ip}],
+        "conditions": [*_of_others(before), *_conditions(life, before, context)],
+        "containerStatuses": [_container(life, each, context) for each in life.apps],
     }
     if life.init:
-        status["initContainerStatuses"] = [_container(life, each, site) for each in life.init]
+        status["initContainerStatuses"] = [_container(life, each, context) for each in life.init]
     if life.sandbox:
-        ip = site.host_ip if life.pod.spec.host_network else site.pod_ip
+        ip = context.host_ip if life.pod.spec.host_network else context.pod_ip
         status |= {"podIP": ip, "podIPs": [{"ip": ip}]}
     return status
 
@@ -86,7 +86,7 @@ def _of_others(before: Tree) -> list[Tree]:
     return [each for each in before.get("conditions") or () if each.get("type") not in KUBELETS_OWN]
 
 
-def _conditions(life: PodLife, before: Tree, site: StatusContext) -> Iterable[Tree]:
+def _conditions(life: PodLife, before: Tree, context: StatusContext) -> Iterable[Tree]:
     known = {each.get("type"): each for each in before.get("conditions") or ()}
     unready = [each.name for each in life.containers if each.role is not Role.INIT and not each.running]
     ready = _condition_of_readiness(life, unready)
@@ -101,7 +101,12 @@ def _conditions(life: PodLife, before: Tree, site: StatusContext) -> Iterable[Tr
         old = known.get(kind, {})
         same = old.get("status") == content["status"]
         since = old.get("lastTransitionTime") if same else None
-        yield {"type": kind, **content, "lastProbeTime": None, "lastTransitionTime": since or site.written(site.now)}
+        yield {
+            "type": kind,
+            **content,
+            "lastProbeTime": None,
+            "lastTransitionTime": since or context.written(context.now),
+        }
 
 
 def _condition_of_readiness(life: PodLife, unready: list[str]) -> Tree:
@@ -135,7 +140,7 @@ def _initialised(each: ContainerRun) -> bool:
     return each.ended is not None and each.ended.exit_code == 0
 
 
-def _container(life: PodLife, each: ContainerRun, site: StatusContext) -> Tree:
+def _container(life: PodLife, each: ContainerRun, context: StatusContext) -> Tree:
     done = each.role is Role.INIT and _initialised(each)
     status: Tree = {
         "name": each.name,
@@ -144,8 +149,8 @@ def _container(life: PodLife, each: ContainerRun, site: StatusContext) -> Tree:
         "restartCount": max(0, each.starts - 1),
         "ready": done if each.role is Role.INIT else each.running,
         "started": each.running,
-        "state": _state(life, each, site),
-        "lastState": _terminated(life, each, _last(life, each, site), site),
+        "state": _state(life, each, context),
+        "lastState": _terminated(life, each, _last(life, each, context), context),
         "resources": _amounts(each.container.resources),
     }
     if each.starts:
@@ -155,11 +160,11 @@ def _container(life: PodLife, each: ContainerRun, site: StatusContext) -> Tree:
     return status
 
 
-def _state(life: PodLife, each: ContainerRun, site: StatusContext) -> Tree:
+def _state(life: PodLife, each: ContainerRun, context: StatusContext) -> Tree:
     if each.began is not None:
-        return {"running": {"startedAt": site.written(each.began)}}
-    if each.ended is not None and not _backs_off(life, each, site):
-        return _terminated(life, each, each.ended, site)
+        return {"running": {"startedAt": context.written(each.began)}}
+    if each.ended is not None and not _backs_off(life, each, context):
+        return _terminated(life, each, each.ended, context)
     if each.ended is not None:
         seconds = int(each.retry - each.ended.finished)
         about = f"container={each.name} pod={life.pod.metadata.name}_{life.pod.metadata.namespace}({life.uid})"
@@ -169,26 +174,26 @@ def _state(life: PodLife, each: ContainerRun, site: StatusContext) -> Tree:
     return {"waiting": {"reason": "PodInitializing" if initialising else "ContainerCreating"}}
 
 
-def _last(life: PodLife, each: ContainerRun, site: StatusContext) -> ContainerExit | None:
-    return each.ended if each.ended is not None and _backs_off(life, each, site) else each.last
+def _last(life: PodLife, each: ContainerRun, context: StatusContext) -> ContainerExit | None:
+    return each.ended if each.ended is not None and _backs_off(life, each, context) else each.last
 
 
-def _backs_off(life: PodLife, each: ContainerRun, site: StatusContext) -> bool:
+def _backs_off(life: PodLife, each: ContainerRun, context: StatusContext) -> bool:
     """Whether the container waits in CrashLoopBackOff. A container that restarts at once or never is shown as
     terminated."""
-    return not life.ended and not life.stopping and each.retry > site.now and life.restarts(each)
+    return not life.ended and not life.stopping and each.retry > context.now and life.restarts(each)
 
 
-def _terminated(life: PodLife, each: ContainerRun, how: ContainerExit | None, site: StatusContext) -> Tree:
+def _terminated(life: PodLife, each: ContainerRun, how: ContainerExit | None, context: StatusContext) -> Tree:
     if how is None:
         return {}
-    told: Tree = {"exitCode": how.exit_code, "reason": how.reason, "finishedAt": site.written(how.finished)}
+    told: Tree = {"exitCode": how.exit_code, "reason": how.reason, "finishedAt": context.written(how.finished)}
     if how.message:
         told["message"] = how.message
     if how.began is None:
         return {"terminated": told | {"startedAt": None, "finishedAt": None}}
     number = each.starts - 1 if how is each.last else each.starts
-    told |= {"startedAt": site.written(how.began), "containerID": _container_id(life, each, number)}
+    told |= {"startedAt": context.written(how.began), "containerID": _container_id(life, each, number)}
     return {"terminated": told}
 
 
@@ -208,48 +213,48 @@ def _duration(seconds: int) -> str:
 
 
 class PodWriter:
-    __slots__ = ("_addresses", "_around", "_standing")
+    __slots__ = ("_addresses", "_env", "_node_state")
 
-    def __init__(self, standing: NodeState, around: NodeEnvironment) -> None:
-        self._standing = standing
-        self._around = around
+    def __init__(self, node_state: NodeState, env: NodeEnvironment) -> None:
+        self._node_state = node_state
+        self._env = env
         self._addresses = 0
         """Number of pod IPs that were assigned."""
 
     def current(self, metadata: Tree) -> Tree | None:
         """The pod as the API server has it; None if it is gone or another pod has its name."""
         name, namespace = metadata["name"], metadata.get("namespace", "")
-        tree = self._around.written(lambda: self._around.api.get(PODS, name, namespace))
+        tree = self._env.written(lambda: self._env.api.get(PODS, name, namespace))
         return tree if tree is not None and tree["metadata"]["uid"] == metadata["uid"] else None
 
     def report(self, life: PodLife) -> None:
-        clock = self._around.clock
+        clock = self._env.clock
         self._write(life.pod.metadata, lambda before: of(life, before, self._site(before, clock.now())))
 
     def rejected(self, pod: Pod, lacking: Lacking) -> None:
-        now = self._around.clock.rfc3339()
+        now = self._env.clock.rfc3339()
         self._write(pod.metadata, lambda before: rejected(pod, before, lacking.reason, lacking.message, now))
 
     def confirm(self, metadata: Tree) -> None:
         """Deletes the pod's object, after its containers have ended."""
         name, namespace, uid = metadata["name"], metadata.get("namespace", ""), metadata["uid"]
-        self._around.written(lambda: self._around.api.delete(PODS, name, namespace, grace=0, uid=uid))
+        self._env.written(lambda: self._env.api.delete(PODS, name, namespace, grace=0, uid=uid))
 
     def tell(self, pod: Pod, reason: str, message: str, kind: str = "Normal") -> None:
         metadata = {"name": pod.metadata.name, "namespace": pod.metadata.namespace, "uid": pod.metadata.uid}
         about = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
-        self._around.tell(KubeletEvent(about, reason, message, kind), self._standing.name)
+        self._env.tell(KubeletEvent(about, reason, message, kind), self._node_state.name)
 
     def _site(self, before: Tree, now: float) -> StatusContext:
-        identity = self._standing.identity
+        identity = self._node_state.identity
         address = before.get("podIP")
         if not address:
             address = identity.pod_ip(self._addresses)
             self._addresses += 1
-        return StatusContext(identity.host_ip, address, now, self._around.clock.rfc3339)
+        return StatusContext(identity.host_ip, address, now, self._env.clock.rfc3339)
 
     def _write(self, metadata: ObjectMeta, status: Callable[[Tree], Tree]) -> None:
         tree = self.current({"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid})
         if tree is not None:
             tree["status"] = status(tree.get("status") or {})
-            self._around.written(partial(self._around.api.update, PODS, tree, subresource="status"))
+            self._env.written(partial(self._env.api.update, PODS, tree, subresource="status"))

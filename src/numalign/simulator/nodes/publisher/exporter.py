@@ -58,25 +58,25 @@ BEHAVIOURS: Final[Mapping[PublisherKind, PublisherBehaviour]] = {
 
 class Exporter:
     __slots__ = (
-        "_around",
         "_before",
+        "_behaviour",
         "_entries",
+        "_env",
         "_last_look",
-        "_manner",
+        "_node_state",
         "_node_uid",
         "_queued",
-        "_standing",
-        "_told",
+        "_reported",
         "_write_after",
         "_writer",
         "running",
     )
 
-    def __init__(self, standing: NodeState, around: NodeEnvironment, node_uid: Callable[[], str]) -> None:
-        self._standing = standing
-        self._around = around
+    def __init__(self, node_state: NodeState, env: NodeEnvironment, node_uid: Callable[[], str]) -> None:
+        self._node_state = node_state
+        self._env = env
         self._node_uid = node_uid
-        self._manner = BEHAVIOURS[standing.spec.publishing.dialect]
+        self._behaviour = BEHAVIOURS[node_state.spec.publishing.publisher]
         self._entries: dict[str, TimerEntry] = {}
         """Pending timers: the periodic report, the queued report, the restart."""
         self.running = False
@@ -87,7 +87,7 @@ class Exporter:
         self.stop()
         self._forget()
         self.running = True
-        if self._manner.first:
+        if self._behaviour.first:
             self._queue()
         self._wait_for_period()
 
@@ -105,16 +105,16 @@ class Exporter:
         self._later("restart", RESTART_SECONDS, self.begin)
 
     def happened(self, what: NodeChange) -> None:
-        heard = self.running and self._standing.up and self._standing.spec.publishing.reactive
-        if heard and what in self._manner.reacts_to:
+        heard = self.running and self._node_state.up and self._node_state.spec.publishing.reactive
+        if heard and what in self._behaviour.reacts_to:
             self._queue()
 
     def _forget(self) -> None:
-        self._writer = ReportWriter(self._around.api, self._standing.spec.publishing.dialect, self._standing.name)
+        self._writer = ReportWriter(self._env.api, self._node_state.spec.publishing.publisher, self._node_state.name)
         self._queued = 0
         self._last_look = -1e9
         self._write_after = 0.0
-        self._told: NodeTopology | None = None
+        self._reported: NodeTopology | None = None
         """The report that it last wrote, as far as it knows."""
         self._before: Tree | None = None
         """The report before the last one."""
@@ -122,16 +122,16 @@ class Exporter:
     # Timing
 
     def _window(self) -> float:
-        own = self._standing.spec.publishing.window
-        return self._manner.window if own is None else own
+        own = self._node_state.spec.publishing.window
+        return self._behaviour.window if own is None else own
 
     def _queue(self) -> None:
-        if self._queued >= self._manner.most_queued:
+        if self._queued >= self._behaviour.most_queued:
             return
         self._queued += 1
         if self._queued == 1:
-            now = self._around.clock.now()
-            moment = now + self._window() if self._manner.waits else max(now, self._last_look + self._window())
+            now = self._env.clock.now()
+            moment = now + self._window() if self._behaviour.waits else max(now, self._last_look + self._window())
             self._later("look", moment - now, self._react)
 
     def _react(self) -> None:
@@ -141,9 +141,9 @@ class Exporter:
         self._look("reactive")
 
     def _wait_for_period(self) -> None:
-        publishing = self._standing.spec.publishing
+        publishing = self._node_state.spec.publishing
         if publishing.period:
-            pause = publishing.period + publishing.jitter * self._around.chances.random()
+            pause = publishing.period + publishing.jitter * self._env.chances.random()
             self._later("period", pause, self._periodic)
 
     def _periodic(self) -> None:
@@ -151,35 +151,35 @@ class Exporter:
         self._look("periodic")
 
     def _later(self, what: str, seconds: float, action: Callable[[], None]) -> None:
-        self._entries[what] = self._around.agenda.at(self._around.clock.now() + seconds, action)
+        self._entries[what] = self._env.timers.at(self._env.clock.now() + seconds, action)
 
     # Reports
 
     def _look(self, trigger: Trigger) -> None:
         """A kubelet that does not run does not answer."""
-        if not self._standing.up:
+        if not self._node_state.up:
             return None
-        overlaps = self._standing.spec.publishing.faults.overlapping
-        if self._around.clock.now() < self._write_after and not overlaps:
+        overlaps = self._node_state.spec.publishing.faults.overlapping
+        if self._env.clock.now() < self._write_after and not overlaps:
             return self._look_afterwards(trigger)
-        self._last_look = self._around.clock.now()
-        publishing, chances = self._standing.spec.publishing, self._around.chances
+        self._last_look = self._env.clock.now()
+        publishing, chances = self._node_state.spec.publishing, self._env.chances
         if _falls(publishing.faults.restarted, chances.random):
             return self.restart()
-        topology = reports.seen(self._standing, publishing.dialect)
-        if self._manner.skips_equal and topology == self._told and self._still_there(trigger):
+        topology = reports.seen(self._node_state, publishing.publisher)
+        if self._behaviour.skips_equal and topology == self._reported and self._still_there(trigger):
             return None
         tree = self._formed(topology, trigger)
         stale = self._before if _falls(publishing.faults.stale, chances.random) else None
         self._before = tree if publishing.faults.stale else None
         if not _falls(publishing.faults.dropped, chances.random):
-            self._told = topology
+            self._reported = topology
             self._send(stale or tree)
 
     def _look_afterwards(self, trigger: Trigger) -> None:
         """A publisher does not read the node while its last report is in flight."""
         if "afterwards" not in self._entries:
-            self._later("afterwards", self._write_after - self._around.clock.now(), lambda: self._catch_up(trigger))
+            self._later("afterwards", self._write_after - self._env.clock.now(), lambda: self._catch_up(trigger))
 
     def _catch_up(self, trigger: Trigger) -> None:
         del self._entries["afterwards"]
@@ -189,29 +189,29 @@ class Exporter:
         return trigger == "reactive" or self._writer.is_there()
 
     def _formed(self, topology: NodeTopology, trigger: Trigger) -> Tree:
-        publishing, chances = self._standing.spec.publishing, self._around.chances
-        tree = reports.body(topology, publishing.dialect, chances)
-        if publishing.dialect == "rte":
+        publishing, chances = self._node_state.spec.publishing, self._env.chances
+        tree = reports.body(topology, publishing.publisher, chances)
+        if publishing.publisher == "rte":
             tree["metadata"].setdefault("annotations", {})[reports.UPDATE] = trigger
         if publishing.faults.without:
             tree = reports.without(tree, publishing.faults.without)
         return reports.garbled(tree, chances) if _falls(publishing.faults.garbage, chances.random) else tree
 
     def _send(self, tree: Tree) -> None:
-        publishing, around = self._standing.spec.publishing, self._around
-        now = around.clock.now()
-        self._write_after = max(self._write_after, now + publishing.lag + publishing.jitter * around.chances.random())
-        around.agenda.at(self._write_after, lambda: self._write(tree))
-        if _falls(publishing.faults.duplicated, around.chances.random):
-            around.agenda.at(self._write_after + max(1.0, publishing.lag), lambda: self._write(tree))
+        publishing, env = self._node_state.spec.publishing, self._env
+        now = env.clock.now()
+        self._write_after = max(self._write_after, now + publishing.lag + publishing.jitter * env.chances.random())
+        env.timers.at(self._write_after, lambda: self._write(tree))
+        if _falls(publishing.faults.duplicated, env.chances.random):
+            env.timers.at(self._write_after + max(1.0, publishing.lag), lambda: self._write(tree))
 
     def _write(self, tree: Tree) -> None:
         try:
             self._writer.write(tree, self._node_uid())
         except StatusError:
-            self._around.refused += 1
-            self._told = None
-            if self.running and self._standing.spec.publishing.dialect == "nfd":
+            self._env.refused += 1
+            self._reported = None
+            if self.running and self._node_state.spec.publishing.publisher == "nfd":
                 self.restart()
 
 

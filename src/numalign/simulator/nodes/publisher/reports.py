@@ -18,11 +18,11 @@ from typing import Final
 import msgspec
 
 from numalign.agent.inventory.inventory import Mode
-from numalign.agent.publish import forms, published
+from numalign.agent.publish import forms, publish
 from numalign.api.decode import structs
 from numalign.api.nrt import wire as nrtwire
 from numalign.api.nrt.nodetopology import NodeTopology
-from numalign.kubelet import plainreport, report
+from numalign.kubelet.report import plainreport, report
 from numalign.simulator import trees
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import NAMESPACES
@@ -32,32 +32,32 @@ from numalign.simulator.nodes.publisher.crd import RESOURCE
 from numalign.simulator.nodes.specs import PublisherKind
 from numalign.simulator.trees import Tree
 
-UPDATE: Final = published.RTE_UPDATE
+UPDATE: Final = publish.RTE_UPDATE
 MODES: Final[Mapping[PublisherKind, Mode]] = {"agent": "own", "rte": "rte", "nfd": "nfd"}
 
 
-def seen(standing: NodeState, dialect: PublisherKind) -> NodeTopology:
+def seen(node_state: NodeState, publisher: PublisherKind) -> NodeTopology:
     """The report that the publisher computes from the node's current state."""
-    make = standing.make
-    if standing.state is not make.empty:
-        return _seen(standing, dialect)
-    if dialect not in make.reports:
-        make.reports[dialect] = _seen(standing, dialect)
-    return msgspec.structs.replace(make.reports[dialect], node=standing.name)
+    node_type = node_state.node_type
+    if node_state.state is not node_type.empty:
+        return _seen(node_state, publisher)
+    if publisher not in node_type.reports:
+        node_type.reports[publisher] = _seen(node_state, publisher)
+    return msgspec.structs.replace(node_type.reports[publisher], node=node_state.name)
 
 
-def _seen(standing: NodeState, dialect: PublisherKind) -> NodeTopology:
-    if dialect == "rte" or dialect == "nfd":
-        return plainreport.of(standing.name, standing.kubelet, standing.state, dialect)
-    return report.of(standing.name, standing.kubelet, standing.state)
+def _seen(node_state: NodeState, publisher: PublisherKind) -> NodeTopology:
+    if publisher == "rte" or publisher == "nfd":
+        return plainreport.of(node_state.name, node_state.kubelet, node_state.state, publisher)
+    return report.of(node_state.name, node_state.kubelet, node_state.state)
 
 
-def body(topology: NodeTopology, dialect: PublisherKind, chances: random.Random) -> Tree:
+def body(topology: NodeTopology, publisher: PublisherKind, chances: random.Random) -> Tree:
     """The object without an owner reference."""
-    tree = trees.decoded(structs.ENCODER.encode(forms.document(topology, MODES[dialect])))
-    if dialect != "agent":
+    tree = trees.decoded(structs.ENCODER.encode(forms.document(topology, MODES[publisher])))
+    if publisher != "agent":
         _shuffle(tree, chances)
-    if dialect == "nfd":
+    if publisher == "nfd":
         chances.shuffle(tree["zones"])
     return tree
 
@@ -89,9 +89,9 @@ class ReportWriter:
 
     __slots__ = ("_api", "_dialect", "_node", "_owner", "_patches")
 
-    def __init__(self, api: Api, dialect: PublisherKind, node: str) -> None:
+    def __init__(self, api: Api, publisher: PublisherKind, node: str) -> None:
         self._api = api
-        self._dialect = dialect
+        self._dialect = publisher
         self._node = node
         self._patches: int | None = None
         """Patches since the last full write; None if no object is remembered."""

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from numalign.api.objects.pod import Pod
-from numalign.placement.rules.clusterstate import World
+from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.nodes.nodeports import NodePorts
 from tests.unit.placement.rules import worlds
 
@@ -17,7 +17,7 @@ def with_port(port: int, address: str = "", protocol: str = "TCP", **container: 
     return worlds.pod(containers=[{"name": "main", "ports": [wanted]} | container])
 
 
-def used_by(*pods: Pod) -> World:
+def used_by(*pods: Pod) -> ClusterState:
     return worlds.world([worlds.node("busy"), worlds.node("idle")], {"busy": pods})
 
 

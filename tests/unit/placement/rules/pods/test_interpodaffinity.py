@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from numalign.api.objects.pod import Pod
-from numalign.placement.rules.pods.affinityscore import AffinityScores
-from numalign.placement.rules.pods.interpodaffinity import NOT_AWAY, NOT_NEAR, UNWANTED
+from numalign.placement.rules.pods.interpodaffinity import NOT_AWAY, NOT_NEAR, UNWANTED, AffinityScores
 from numalign.placement.rules.rule import Refusal
 from tests.unit.placement.rules import neighbours, worlds
 from tests.unit.placement.rules.neighbours import HOST, ZONE, Place, avoiding, away, liking, near, pod, term, web

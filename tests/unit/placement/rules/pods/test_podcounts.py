@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from numalign.api.objects.pod import Pod
 from numalign.api.objects.selectors import LabelSelector
-from numalign.placement.rules.clusterstate import FIRST_ROWS, World
+from numalign.placement.rules.clusterstate import FIRST_ROWS, ClusterState
 from numalign.placement.rules.pods import podcounts
 from numalign.placement.rules.pods.matchers import EVERYTHING, NOTHING, Matcher
-from numalign.placement.rules.pods.podcounts import PodCounts, Question, Scope
+from numalign.placement.rules.pods.podcounts import PodCounts, PodQuery, PodScope
 from numalign.placement.rules.pods.podterms import PodTerms
 from tests.unit.placement.rules import neighbours
 from tests.unit.placement.rules.neighbours import away, pod, term, web
@@ -21,18 +21,18 @@ from tests.unit.placement.rules.neighbours import away, pod, term, web
 WEB = Matcher(LabelSelector(match_labels={"app": "web"}))
 HERE = frozenset({"default"})
 QUESTIONS = (
-    Question((Scope(HERE, WEB),)),
-    Question((Scope(HERE, WEB),), staying=True),
-    Question((Scope(None, EVERYTHING),)),
-    Question((Scope(None, NOTHING),)),
-    Question((Scope(None, WEB), Scope(HERE, EVERYTHING))),
+    PodQuery((PodScope(HERE, WEB),)),
+    PodQuery((PodScope(HERE, WEB),), staying=True),
+    PodQuery((PodScope(None, EVERYTHING),)),
+    PodQuery((PodScope(None, NOTHING),)),
+    PodQuery((PodScope(None, WEB), PodScope(HERE, EVERYTHING))),
 )
 CROWD = (web(), web(leaving=True), web(namespace="other"), pod({"app": "db"}), pod())
 
 steps = st.tuples(st.sampled_from("uvwx"), st.one_of(st.none(), st.tuples(st.integers(0, 2), st.sampled_from(CROWD))))
 
 
-def counted(question: Question, pods: dict[str, tuple[int, Pod]]) -> list[int]:
+def counted(question: PodQuery, pods: dict[str, tuple[int, Pod]]) -> list[int]:
     counts = [0, 0, 0]
     for row, each in pods.values():
         stays = each.metadata.deletion_timestamp is None or not question.staying
@@ -43,7 +43,7 @@ def counted(question: Question, pods: dict[str, tuple[int, Pod]]) -> list[int]:
 @settings(max_examples=60, deadline=None)
 @given(st.lists(steps, max_size=20), st.integers(0, 10))
 def test_counts_follow_the_world(history: list[Any], asked_after: int) -> None:
-    world, pods = World(), dict[str, tuple[int, Pod]]()
+    world, pods = ClusterState(), dict[str, tuple[int, Pod]]()
     counts = PodCounts(world)
     for number, (uid, there) in enumerate(history):
         if number == asked_after:
@@ -57,7 +57,7 @@ def test_counts_follow_the_world(history: list[Any], asked_after: int) -> None:
 
 
 def test_counts_grow_with_the_world() -> None:
-    world = World()
+    world = ClusterState()
     counts = PodCounts(world)
     before = len(counts.by_row(QUESTIONS[0]))
     world.put_pod("far", FIRST_ROWS + 5, web())
@@ -67,7 +67,7 @@ def test_counts_grow_with_the_world() -> None:
 
 def test_the_question_not_asked_for_longest_is_forgotten_and_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(podcounts, "MOST_QUESTIONS", 2)
-    world = World()
+    world = ClusterState()
     counts = PodCounts(world)
     for question in QUESTIONS[:3]:
         counts.by_row(question)
@@ -76,7 +76,7 @@ def test_the_question_not_asked_for_longest_is_forgotten_and_asked_again(monkeyp
 
 
 def test_terms_are_forgotten_with_the_last_pod_that_holds_them() -> None:
-    world = World()
+    world = ClusterState()
     terms = PodTerms(world)
     for row in range(2):
         world.put_pod(f"u{row}", row, pod(affinity=away(term())))

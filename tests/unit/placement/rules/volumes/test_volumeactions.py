@@ -8,9 +8,8 @@ import msgspec
 import pytest
 
 from numalign.api.objects.volumes import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE
-from numalign.placement.rules.volumes import volumeactions, volumebinding, volumeprogress
-from numalign.placement.rules.volumes.volumeactions import VolumePlan
-from numalign.placement.rules.volumes.volumeprogress import Failed, Progress
+from numalign.placement.rules.volumes import volumeactions, volumebinding
+from numalign.placement.rules.volumes.volumeactions import VolumeFailure, VolumePlan, VolumeProgress
 from tests.unit.placement.rules import worlds
 from tests.unit.placement.rules.stores import Store, claim, pod, storage_class, volume
 
@@ -34,7 +33,7 @@ def store(*more: Any) -> Store:
 def planned(there: Store, *claims: str) -> VolumePlan:
     rule = there.binding()
     prepared = rule.prepare(pod(*claims), there.world)
-    assert isinstance(prepared, volumebinding.Volumes)
+    assert isinstance(prepared, volumebinding.PreparedVolumes)
     return rule.plan(prepared, 0, "a")
 
 
@@ -88,36 +87,40 @@ MADE = {"annotations": {BIND_COMPLETED: "yes", SELECTED_NODE: "a"}} | NEWER
 TAKEN = volume("v", node="a", metadata=NEWER, claimRef=REFERENCE)
 
 # What is put after both claims were planned for node a.
-STEPS: dict[str, tuple[tuple[str, ...], tuple[Any, ...], volumeprogress.Step]] = {
-    "nothing seen yet": (("c",), (), Progress.WAITING),
-    "seen, not bound": (("c",), (TAKEN,), Progress.WAITING),
-    "bound": (("c",), (TAKEN, claim("c", volumeName="v", metadata=BOUND)), Progress.DONE),
-    "taken back": (("c",), (volume("v", node="a", metadata=NEWER),), Failed('ClaimRef got reset for pv "v"')),
+STEPS: dict[str, tuple[tuple[str, ...], tuple[Any, ...], volumeactions.Step]] = {
+    "nothing seen yet": (("c",), (), VolumeProgress.WAITING),
+    "seen, not bound": (("c",), (TAKEN,), VolumeProgress.WAITING),
+    "bound": (("c",), (TAKEN, claim("c", volumeName="v", metadata=BOUND)), VolumeProgress.DONE),
+    "taken back": (("c",), (volume("v", node="a", metadata=NEWER),), VolumeFailure('ClaimRef got reset for pv "v"')),
     "moved": (
         ("c",),
         (volume("v", node="b", metadata=NEWER, claimRef=REFERENCE),),
-        Failed('pv "v" node affinity doesn\'t match node "a": no matching NodeSelectorTerms'),
+        VolumeFailure('pv "v" node affinity doesn\'t match node "a": no matching NodeSelectorTerms'),
     ),
-    "not made yet": (("d",), (claim("d", metadata=SELECTED | NEWER),), Progress.WAITING),
-    "made, volume not seen": (("d",), (claim("d", volumeName="new", metadata=MADE),), Progress.WAITING),
-    "made": (("d",), (claim("d", volumeName="new", metadata=MADE), volume("new")), Progress.DONE),
+    "not made yet": (("d",), (claim("d", metadata=SELECTED | NEWER),), VolumeProgress.WAITING),
+    "made, volume not seen": (("d",), (claim("d", volumeName="new", metadata=MADE),), VolumeProgress.WAITING),
+    "made": (("d",), (claim("d", volumeName="new", metadata=MADE), volume("new")), VolumeProgress.DONE),
     "could not be made": (
         ("d",),
         (claim("d", metadata={"annotations": {"x": "y"}} | NEWER),),
-        Failed('provisioning failed for PVC "d"'),
+        VolumeFailure('provisioning failed for PVC "d"'),
     ),
-    "annotations gone": (("d",), (claim("d", metadata=NEWER),), Failed('selectedNode annotation reset for PVC "d"')),
+    "annotations gone": (
+        ("d",),
+        (claim("d", metadata=NEWER),),
+        VolumeFailure('selectedNode annotation reset for PVC "d"'),
+    ),
 }
 
 
 @pytest.mark.parametrize("claims, things, expected", STEPS.values(), ids=STEPS)
 def test_binding_goes_on_until_it_is_done_or_fails(
-    claims: tuple[str, ...], things: tuple[Any, ...], expected: volumeprogress.Step
+    claims: tuple[str, ...], things: tuple[Any, ...], expected: volumeactions.Step
 ) -> None:
     there = store()
     plan = planned(there, *claims)
     there.put(*things)
-    assert volumeprogress.of(plan, there.stock, there.world) == expected
+    assert volumeactions.of(plan, there.stock, there.world) == expected
 
 
 GONE = {
@@ -130,9 +133,9 @@ def test_binding_fails_when_its_parts_are_gone() -> None:
     there = store()
     plan = planned(there, "c", "d")
     elsewhere = msgspec.structs.replace(plan, node="z")
-    assert volumeprogress.of(elsewhere, there.stock, there.world) == Failed(GONE["node"])
+    assert volumeactions.of(elsewhere, there.stock, there.world) == VolumeFailure(GONE["node"])
     there.stock.volumes.drop("v")
-    assert volumeprogress.of(plan, there.stock, there.world) == Failed(GONE["volume"])
+    assert volumeactions.of(plan, there.stock, there.world) == VolumeFailure(GONE["volume"])
 
 
 def test_binding_fails_when_a_claim_is_gone() -> None:
@@ -140,4 +143,4 @@ def test_binding_fails_when_a_claim_is_gone() -> None:
     plan = planned(there, "d")
     there.stock.claims.drop("default/d")
     why = 'failed to check provisioning pvc: persistentvolumeclaim "default/d" not found'
-    assert volumeprogress.of(plan, there.stock, there.world) == Failed(why)
+    assert volumeactions.of(plan, there.stock, there.world) == VolumeFailure(why)

@@ -139,7 +139,7 @@ def test_two_claims_of_a_pod_need_two_volumes() -> None:
     assert fitting(store, "c", "d") == "a"
     rule = store.binding()
     prepared = rule.prepare(pod("d", "c"), store.world)
-    assert isinstance(prepared, volumebinding.Volumes)
+    assert isinstance(prepared, volumebinding.PreparedVolumes)
     binds = rule.plan(prepared, 0, "a").binds
     # The smaller claim is served first.
     assert [(each.claim.metadata.name, each.volume.metadata.name) for each in binds] == [("c", "v1"), ("d", "v2")]
@@ -149,7 +149,7 @@ def test_the_smallest_volume_that_is_large_enough_is_taken() -> None:
     store = Store(storage_class(), volume("big", "9Gi"), volume("small", "6Gi"), volume("tiny", "1Gi"), claim("c"))
     rule = store.binding()
     prepared = rule.prepare(pod("c"), store.world)
-    assert isinstance(prepared, volumebinding.Volumes)
+    assert isinstance(prepared, volumebinding.PreparedVolumes)
     assert [each.volume.metadata.name for each in rule.plan(prepared, 2, "c").binds] == ["small"]
 
 

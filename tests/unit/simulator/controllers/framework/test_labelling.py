@@ -17,10 +17,7 @@ EXPRESSIONS = {
     "not in, no label": (expression("tier", "NotIn", "db"), True),
     "exists": (expression("app", "Exists"), True),
     "does not exist": (expression("app", "DoesNotExist"), False),
-    "greater": (expression("cores", "Gt", "8"), True),
-    "greater, equal": (expression("cores", "Gt", "16"), False),
-    "less": (expression("cores", "Lt", "17"), True),
-    "less, not a number": (expression("app", "Lt", "17"), False),
+    "only node selectors compare": (expression("cores", "Gt", "8"), False),
     "unknown operator": (expression("app", "Like", "w"), False),
 }
 
@@ -58,6 +55,10 @@ SPECS = {
     "by name": (affine(HERE), True),
     "by another name": (affine(THERE), False),
     "all of a term": (affine(THERE | WEB), False),
+    "greater": (affine({"matchExpressions": [expression("cores", "Gt", "8")]}), True),
+    "greater, equal": (affine({"matchExpressions": [expression("cores", "Gt", "16")]}), False),
+    "less": (affine({"matchExpressions": [expression("cores", "Lt", "17")]}), True),
+    "less, not a number": (affine({"matchExpressions": [expression("app", "Lt", "17")]}), False),
     "selector and affinity": ({"nodeSelector": {"app": "db"}} | affine(WEB), False),
 }
 

@@ -7,7 +7,7 @@ from msgspec import structs
 
 from numalign.api.decode import decode, quantity
 from numalign.api.objects.node import Node, Taint
-from numalign.kubelet import presets
+from numalign.kubelet.machine import presets
 from numalign.simulator.apiserver.storage.resources import LEASES, NODES
 from numalign.simulator.apiserver.verbs.api import Change
 from numalign.simulator.trees import Tree

@@ -33,12 +33,12 @@ def life(runs: Runs, *, init: Sequence[str] = (), apps: Sequence[str] = ("app",)
 
 def told(one: PodLife, until: float) -> list[tuple[float, str, str]]:
     """Everything that happens, at the moments at which something is due."""
-    moves: list[tuple[float, str, str]] = []
+    changes: list[tuple[float, str, str]] = []
     now = 0.0
     while (due := one.due()) is not None and due <= until:
         now = max(now, due)
-        moves += [(now, move.what, move.container) for move in one.advance(now)]
-    return moves
+        changes += [(now, move.what, move.container) for move in one.advance(now)]
+    return changes
 
 
 def test_containers_start_once_the_sandbox_stands() -> None:
@@ -102,8 +102,8 @@ def test_sidecars_are_started_again_and_end_with_the_apps() -> None:
     one = life(
         {"side": [ContainerBehaviour(2), FOR_EVER], "app": [ContainerBehaviour(50)]}, init=["side"], policy="Never"
     )
-    moves = told(one, 100)
-    assert [move for move in moves if move[2] == "side"] == [
+    changes = told(one, 100)
+    assert [move for move in changes if move[2] == "side"] == [
         (1.0, "started", "side"),
         (3.0, "ended", "side"),
         (3.0, "started", "side"),
@@ -190,8 +190,8 @@ def test_a_life_never_stands_still_and_ends_with_nothing_running(runs: Runs, pol
     one = life(runs, init=["i", "side"], apps=["a", "b"], policy=policy)
     if stop is not None:
         one.stop(stop, killed=False)
-    moves = told(one, 5000.0)
+    changes = told(one, 5000.0)
     due = one.due()
     assert due is None or due > 5000.0
     assert not one.ended or not any(each.running for each in one.containers)
-    assert len(moves) < 500
+    assert len(changes) < 500

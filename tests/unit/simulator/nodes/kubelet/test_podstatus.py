@@ -20,13 +20,13 @@ def pod(**spec: Any) -> Pod:
     return decode.decode(Pod, tree)
 
 
-def site(now: float) -> StatusContext:
+def context(now: float) -> StatusContext:
     return StatusContext("172.16.0.1", "10.0.0.2", now, lambda moment: f"T{moment:g}")
 
 
 def status(life: PodLife, now: float, before: Tree | None = None) -> Tree:
     life.advance(now)
-    return podstatus.of(life, before or {}, site(now))
+    return podstatus.of(life, before or {}, context(now))
 
 
 def life(run: ContainerBehaviour = ContainerBehaviour(), **spec: Any) -> PodLife:  # noqa: B008

@@ -12,7 +12,7 @@ LABELS = {"zone": "a", "cores": "16"}
 
 def reason(spec: dict[str, Any], *taints: Taint) -> str:
     spec = {"nodeName": "n1", **spec}
-    lacking = predicates.misfit(decode.decode(Pod, {"spec": spec}), spec, LABELS, taints)
+    lacking = predicates.misfit(decode.decode(Pod, {"spec": spec}), LABELS, taints)
     return lacking.reason if lacking else ""
 
 

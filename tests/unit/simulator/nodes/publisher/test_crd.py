@@ -5,7 +5,9 @@ import pytest
 from numalign.api.decode import structs
 from numalign.api.nrt import normalise
 from numalign.api.nrt import wire as nrtwire
-from numalign.kubelet import presets, report, start
+from numalign.kubelet import start
+from numalign.kubelet.machine import presets
+from numalign.kubelet.report import report
 from numalign.simulator import trees
 from numalign.simulator.apiserver.schemas import registry
 from numalign.simulator.apiserver.storage.errors import StatusError

@@ -8,7 +8,7 @@ from msgspec import structs
 
 from numalign.api.nrt import normalise, wire
 from numalign.api.nrt.nodetopology import NodeTopology
-from numalign.kubelet import report
+from numalign.kubelet.report import report
 from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS, NAMESPACES
 from numalign.simulator.nodes.publisher import crd
 from numalign.simulator.nodes.specs import NodeSpec, PublisherFaults, Publishing
@@ -48,7 +48,7 @@ def test_our_agent_publishes_what_the_model_holds() -> None:
         node = on.fleet.add(NODE)
         on.create(stage.pod("a", "4"), stage.pod("b", "14"))
         await on.passes(5.0)
-        return read(on.report()), report.of("n1", node.standing.kubelet, node.standing.state)
+        return read(on.report()), report.of("n1", node.node_state.kubelet, node.node_state.state)
 
     published, expected = played(story)
     assert published == expected
@@ -60,10 +60,12 @@ def test_our_agent_publishes_what_the_model_holds() -> None:
         pytest.param(publishing(), [1.0, 11.0], id="agent: at once, and once for all that came together"),
         pytest.param(publishing(reactive=False), [1.0, 60.0], id="agent that only looks once a minute"),
         pytest.param(publishing(window=0.0), [0.0, 10.0], id="agent that waits for nothing"),
-        pytest.param(publishing(dialect="rte"), [0.0, 11.0, 60.0, 120.0], id="rte: with the containers"),
-        pytest.param(publishing(dialect="rte", period=10.0, reactive=False), [10.0 * n for n in range(13)], id="timer"),
-        pytest.param(publishing(dialect="nfd"), [10.0, 60.0, 120.0], id="nfd: nothing at first, then state files"),
-        pytest.param(publishing(dialect="none"), [], id="nobody"),
+        pytest.param(publishing(publisher="rte"), [0.0, 11.0, 60.0, 120.0], id="rte: with the containers"),
+        pytest.param(
+            publishing(publisher="rte", period=10.0, reactive=False), [10.0 * n for n in range(13)], id="timer"
+        ),
+        pytest.param(publishing(publisher="nfd"), [10.0, 60.0, 120.0], id="nfd: nothing at first, then state files"),
+        pytest.param(publishing(publisher="none"), [], id="nobody"),
     ],
 )
 def test_each_publisher_has_its_own_moments(spec: NodeSpec, expected: list[float]) -> None:
@@ -72,7 +74,7 @@ def test_each_publisher_has_its_own_moments(spec: NodeSpec, expected: list[float
 
 
 def test_rte_drops_events_that_come_too_fast() -> None:
-    arrived = moments(publishing(dialect="rte", period=0.0), 60.0, pods=14)
+    arrived = moments(publishing(publisher="rte", period=0.0), 60.0, pods=14)
     assert arrived == pytest.approx([0.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0])
 
 
@@ -92,7 +94,7 @@ def test_a_report_tells_the_node_as_it_was_a_lag_ago() -> None:
 
 def test_jitter_spreads_reports_but_keeps_their_order() -> None:
     async def story(on: Stage) -> list[float]:
-        on.fleet.add(publishing(dialect="rte", period=5.0, reactive=False, jitter=20.0))
+        on.fleet.add(publishing(publisher="rte", period=5.0, reactive=False, jitter=20.0))
         await on.passes(300.0)
         return on.moments()
 
@@ -103,13 +105,13 @@ def test_jitter_spreads_reports_but_keeps_their_order() -> None:
 
 
 def test_equal_seeds_give_equal_moments_and_others_do_not() -> None:
-    spec = publishing(dialect="rte", jitter=10.0)
+    spec = publishing(publisher="rte", jitter=10.0)
     assert moments(spec, 300.0, seed=3) == moments(spec, 300.0, seed=3) != moments(spec, 300.0, seed=4)
 
 
 def test_rte_owns_its_object_by_the_node_and_says_why_it_wrote() -> None:
     async def story(on: Stage) -> tuple[Tree, str, str]:
-        on.fleet.add(publishing(dialect="rte"))
+        on.fleet.add(publishing(publisher="rte"))
         await on.passes(30.0)
         first = on.report()["metadata"]["annotations"]["k8stopoawareschedwg/rte-update"]
         await on.passes(40.0)
@@ -132,7 +134,7 @@ def test_rte_owns_its_object_by_the_node_and_says_why_it_wrote() -> None:
 def test_nfd_applies_in_the_name_of_its_namespace_with_the_old_token() -> None:
     async def story(on: Stage) -> Tree:
         on.api.create(NAMESPACES, {"metadata": {"name": "node-feature-discovery"}})
-        on.fleet.add(publishing(dialect="nfd"))
+        on.fleet.add(publishing(publisher="nfd"))
         on.create(stage.pod("web"))
         await on.passes(5.0)
         return on.report()
@@ -146,7 +148,7 @@ def test_nfd_applies_in_the_name_of_its_namespace_with_the_old_token() -> None:
 
 def test_rte_patches_and_writes_in_full_every_now_and_then() -> None:
     async def story(on: Stage) -> list[str]:
-        on.fleet.add(publishing(dialect="rte"))
+        on.fleet.add(publishing(publisher="rte"))
         await on.passes(60.0 * 13)
         return [verb for _, verb, _ in on.api.reported]
 
@@ -155,7 +157,7 @@ def test_rte_patches_and_writes_in_full_every_now_and_then() -> None:
 
 def test_rte_repairs_an_object_that_somebody_deleted() -> None:
     async def story(on: Stage) -> int:
-        on.fleet.add(publishing(dialect="rte"))
+        on.fleet.add(publishing(publisher="rte"))
         await on.passes(5.0)
         on.api.delete(crd.RESOURCE, "n1")
         await on.passes(60.0)
@@ -177,7 +179,7 @@ def test_our_agent_notices_within_a_period_that_its_object_is_gone() -> None:
 
 def test_nobody_publishes_while_the_kubelet_is_down() -> None:
     async def story(on: Stage) -> int:
-        node = on.fleet.add(publishing(dialect="rte", period=10.0))
+        node = on.fleet.add(publishing(publisher="rte", period=10.0))
         await on.passes(15.0)
         node.stop()
         await on.passes(100.0)
@@ -188,7 +190,7 @@ def test_nobody_publishes_while_the_kubelet_is_down() -> None:
 
 def test_after_a_reboot_the_publisher_begins_anew() -> None:
     async def story(on: Stage) -> list[float]:
-        node = on.fleet.add(publishing(dialect="rte", period=0.0))
+        node = on.fleet.add(publishing(publisher="rte", period=0.0))
         await on.passes(15.0)
         node.reboot()
         await on.passes(100.0)
@@ -199,7 +201,7 @@ def test_after_a_reboot_the_publisher_begins_anew() -> None:
 
 def test_a_restarted_publisher_publishes_again_after_its_restart() -> None:
     async def story(on: Stage) -> list[float]:
-        node = on.fleet.add(publishing(dialect="rte", period=0.0))
+        node = on.fleet.add(publishing(publisher="rte", period=0.0))
         await on.passes(20.0)
         node.restart_exporter()
         on.create(stage.pod("unheard"))
@@ -226,7 +228,7 @@ def test_a_stopped_publisher_is_silent_until_it_is_started() -> None:
 
 def test_a_machine_that_is_gone_has_no_publisher_to_come_back() -> None:
     async def story(on: Stage) -> list[float]:
-        node = on.fleet.add(publishing(dialect="nfd", lag=5.0))
+        node = on.fleet.add(publishing(publisher="nfd", lag=5.0))
         on.create(stage.pod("web"))
         await on.passes(1.0)
         on.api.delete(CUSTOMRESOURCEDEFINITIONS, crd.crd()["metadata"]["name"])
@@ -242,7 +244,7 @@ def test_a_machine_that_is_gone_has_no_publisher_to_come_back() -> None:
 def test_nfd_dies_of_a_refusal_and_comes_back() -> None:
     async def story(on: Stage) -> list[float]:
         on.api.delete(CUSTOMRESOURCEDEFINITIONS, crd.crd()["metadata"]["name"])
-        on.fleet.add(publishing(dialect="nfd"))
+        on.fleet.add(publishing(publisher="nfd"))
         await on.passes(65.0)
         on.api.create(CUSTOMRESOURCEDEFINITIONS, crd.crd())
         await on.passes(70.0)
@@ -256,7 +258,7 @@ def counted(faults: PublisherFaults, check: Callable[[Tree], bool]) -> tuple[int
     """Reports of an hour at one a minute: how many arrive, and how many of those pass the check."""
 
     async def story(on: Stage) -> tuple[int, int]:
-        on.fleet.add(publishing(dialect="rte", faults=faults))
+        on.fleet.add(publishing(publisher="rte", faults=faults))
         await on.passes(3600.0)
         return len(on.api.reported), sum(check(tree) for _, _, tree in on.api.reported)
 
@@ -270,7 +272,7 @@ def test_dropped_reports_never_arrive() -> None:
 
 def test_duplicates_arrive_a_second_time() -> None:
     async def story(on: Stage) -> list[float]:
-        on.fleet.add(publishing(dialect="rte", period=0.0, lag=5.0, faults=PublisherFaults(duplicated=1.0)))
+        on.fleet.add(publishing(publisher="rte", period=0.0, lag=5.0, faults=PublisherFaults(duplicated=1.0)))
         await on.passes(30.0)
         return on.moments()
 

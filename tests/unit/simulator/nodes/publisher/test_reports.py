@@ -4,7 +4,8 @@ import pytest
 
 from numalign.agent.publish import forms
 from numalign.api.nrt import normalise, topologymanager, wire
-from numalign.kubelet import plainreport, presets, report
+from numalign.kubelet.machine import presets
+from numalign.kubelet.report import plainreport, report
 from numalign.simulator.nodes.nodeobjects import Identity
 from numalign.simulator.nodes.nodestate import NodeState
 from numalign.simulator.nodes.publisher import reports
@@ -15,17 +16,17 @@ from tests.unit.simulator.nodes import stage
 SPEC = NodeSpec(name="n1", machine=presets.machine("dgx-8"), settings=stage.STATIC)
 
 
-def standing(makes: NodeTypes, name: str = "n1") -> NodeState:
+def node_state(node_types: NodeTypes, name: str = "n1") -> NodeState:
     return NodeState(
         NodeSpec(name=name, machine=SPEC.machine, settings=SPEC.settings),
-        makes.of(SPEC.machine, SPEC.settings),
+        node_types.of(SPEC.machine, SPEC.settings),
         Identity(0),
     )
 
 
-def body(dialect: PublisherKind, seed: int = 1) -> Tree:
+def body(publisher: PublisherKind, seed: int = 1) -> Tree:
     chances = random.Random(seed)
-    return reports.body(reports.seen(standing(NodeTypes()), dialect), dialect, chances)
+    return reports.body(reports.seen(node_state(NodeTypes()), publisher), publisher, chances)
 
 
 def names(tree: Tree) -> list[str]:
@@ -33,28 +34,28 @@ def names(tree: Tree) -> list[str]:
 
 
 def test_our_report_is_the_models() -> None:
-    node = standing(NodeTypes())
+    node = node_state(NodeTypes())
     assert reports.seen(node, "agent") == report.of("n1", node.kubelet, node.state)
 
 
-@pytest.mark.parametrize("dialect", ["rte", "nfd"])
-def test_reports_of_others_are_the_plain_ones(dialect: plainreport.Publisher) -> None:
-    node = standing(NodeTypes())
-    assert reports.seen(node, dialect) == plainreport.of("n1", node.kubelet, node.state, dialect)
+@pytest.mark.parametrize("publisher", ["rte", "nfd"])
+def test_reports_of_others_are_the_plain_ones(publisher: plainreport.Publisher) -> None:
+    node = node_state(NodeTypes())
+    assert reports.seen(node, publisher) == plainreport.of("n1", node.kubelet, node.state, publisher)
 
 
 def test_nodes_without_pods_are_looked_at_once_and_keep_their_names() -> None:
-    makes = NodeTypes()
-    first, second = (reports.seen(standing(makes, name), "agent") for name in ("n1", "n2"))
+    node_types = NodeTypes()
+    first, second = (reports.seen(node_state(node_types, name), "agent") for name in ("n1", "n2"))
     assert first.zones is second.zones
     assert (first.node, second.node) == ("n1", "n2")
 
 
-@pytest.mark.parametrize("dialect", ["agent", "rte", "nfd"])
-def test_readers_find_the_same_zones_whatever_the_order(dialect: PublisherKind) -> None:
-    node = standing(NodeTypes())
-    read = normalise.normalise(wire.decode(body(dialect)))
-    assert read.zones == reports.seen(node, dialect).zones
+@pytest.mark.parametrize("publisher", ["agent", "rte", "nfd"])
+def test_readers_find_the_same_zones_whatever_the_order(publisher: PublisherKind) -> None:
+    node = node_state(NodeTypes())
+    read = normalise.normalise(wire.decode(body(publisher)))
+    assert read.zones == reports.seen(node, publisher).zones
     assert read.manager == topologymanager.TopologyManager("single-numa-node", "container")
 
 
@@ -71,7 +72,7 @@ def test_each_publisher_writes_its_own_attributes() -> None:
 
 
 def test_all_but_rte_write_the_old_token() -> None:
-    found = {dialect: body(dialect).get("topologyPolicies") for dialect in ("agent", "rte", "nfd")}
+    found = {publisher: body(publisher).get("topologyPolicies") for publisher in ("agent", "rte", "nfd")}
     assert found == {"agent": ["SingleNUMANodeContainerLevel"], "rte": None, "nfd": ["SingleNUMANodeContainerLevel"]}
 
 

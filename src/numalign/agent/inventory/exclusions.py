@@ -1,0 +1,157 @@
+"""What a report in another publisher's form leaves out: resources by name, pods by patterns.
+
+`numalign agent run --exclude FILE` takes the files that users of RTE (`resourceExclude`, `podExclude`) and NFD
+(`excludeList`) have; `inventory` asks what is left out on this node. Excluded pods are not signed for. What they hold
+is held all the same: RTE calls it free.
+
+Go's patterns for names, which files of RTE's users are written in.
+
+`exclusions` asks. They are a shell's but for the details: ^ alone negates a class, a backslash takes the next character
+as it is, and a pattern that makes no sense matches nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from numalign.agent.sources import hostfiles
+from numalign.api import errors
+from numalign.api.decode import decode, yamltext
+from numalign.api.decode.structs import Wire
+
+KEPT: Final = 1024
+NO_SENSE: Final = re.compile(r"(?!)")
+
+
+def matches(pattern: str, text: str) -> bool:
+    return _compiled(pattern).fullmatch(text) is not None
+
+
+@lru_cache(KEPT)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(_Reader(pattern).expression(), re.DOTALL)
+    except IndexError:
+        return NO_SENSE
+
+
+class _Reader:
+    """Goes through a pattern; IndexError where it ends too early or makes no sense."""
+
+    def __init__(self, pattern: str) -> None:
+        self.left = list(pattern)
+
+    def expression(self) -> str:
+        parts = []
+        while self.left:
+            match self.left.pop(0):
+                case "*":
+                    parts.append("[^/]*")
+                case "?":
+                    parts.append("[^/]")
+                case "[":
+                    parts.append(self._class())
+                case "\\":
+                    parts.append(re.escape(self.left.pop(0)))
+                case letter:
+                    parts.append(re.escape(letter))
+        return "".join(parts)
+
+    def _class(self) -> str:
+        negated = self.left[0] == "^"
+        if negated:
+            self.left.pop(0)
+        ranges = [self._range()]
+        while self.left[0] != "]":
+            ranges.append(self._range())
+        self.left.pop(0)
+        members = "".join(f"{re.escape(low)}-{re.escape(high)}" for low, high in ranges if low <= high)
+        if not members:
+            return "." if negated else "(?!)"
+        return f"[{'^' if negated else ''}{members}]"
+
+    def _range(self) -> tuple[str, str]:
+        low = high = self._member()
+        if self.left[0] == "-":
+            self.left.pop(0)
+            high = self._member()
+        return low, high
+
+    def _member(self) -> str:
+        letter = self.left.pop(0)
+        if letter in "-]":
+            raise IndexError
+        return self.left.pop(0) if letter == "\\" else letter
+
+
+KIND: Final = "Exclusions"
+EVERYWHERE: Final = "*"
+KEYS: Final = {key.lower(): key for key in ("excludeList", "resourceExclude", "podExclude")}
+"""As they are meant, by their small letters: both programs read them in any case, as Go does."""
+ByNode = Mapping[str, tuple[str, ...]]
+"""Node name, or * for all nodes, to names of resources."""
+
+
+class PodPattern(Wire, frozen=True):
+    """Both must match."""
+
+    namespace_pattern: str = ""
+    name_pattern: str = ""
+
+
+class _File(Wire, frozen=True):
+    exclude_list: dict[str, tuple[str, ...]] | None = None
+    resource_exclude: dict[str, tuple[str, ...]] | None = None
+    pod_exclude: tuple[PodPattern, ...] | None = None
+
+
+class Exclusions(Struct, frozen=True):
+    resources: frozenset[str] = frozenset()
+    pods: tuple[PodPattern, ...] = ()
+
+    def has(self, namespace: str, name: str) -> bool:
+        """Whether the pod is left out."""
+        return any(
+            matches(each.namespace_pattern, namespace) and matches(each.name_pattern, name) for each in self.pods
+        )
+
+
+NONE: Final = Exclusions()
+
+
+def read(file: Path, node: str) -> Exclusions:
+    """BadObject where the file cannot be read: what should be left out is never told by mistake."""
+    try:
+        raw = hostfiles.content(file)
+    except hostfiles.Unreadable as problem:
+        raise errors.BadObject(KIND, str(file), "", str(problem)) from None
+    if raw is None:
+        raise errors.BadObject(KIND, str(file), "", "there is no such file")
+    found = NONE
+    for document in yamltext.documents(raw.decode("utf-8", "replace"), str(file)):
+        found = _of(document.value, str(file), node)
+    return found
+
+
+def _of(value: object, name: str, node: str) -> Exclusions:
+    if not isinstance(value, Mapping):
+        raise errors.BadObject(
+            KIND, name, "", f"is {errors.echo(value)}; write excludeList, resourceExclude or podExclude"
+        )
+    try:
+        told = decode.decode(_File, {KEYS.get(str(key).lower(), str(key)): each for key, each in value.items()})
+    except errors.BadObject as problem:
+        raise errors.BadObject(KIND, name, problem.field, problem.why) from None
+    resources = on_node(told.exclude_list or {}, node) | on_node(told.resource_exclude or {}, node)
+    return Exclusions(resources, told.pod_exclude or ())
+
+
+def on_node(by_node: ByNode, node: str) -> frozenset[str]:
+    """What is left out on all nodes, and on this one."""
+    return frozenset((*by_node.get(EVERYWHERE, ()), *by_node.get(node, ())))

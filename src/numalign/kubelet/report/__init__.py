@@ -1,0 +1,1 @@
+"""What a publisher would report of a modelled node."""

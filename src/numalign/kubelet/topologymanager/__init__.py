@@ -1,0 +1,1 @@
+"""The Topology Manager: hints, their merge, and its policies."""

@@ -1,0 +1,155 @@
+"""TaintToleration: taints keep pods away from nodes, or ask them to stay away.
+
+Filters by NoSchedule and NoExecute taints; scores by how few PreferNoSchedule taints a pod does not tolerate. Up to
+1.34 the reason named the taint; since then it is the same for all (kube-scheduler spec 1.5).
+
+Taints of nodes beside the tolerations of a pod.
+
+TaintToleration and NodeUnschedulable ask for a pod, topology spreading when it leaves out nodes that the pod cannot
+use.
+
+NodeUnschedulable: cordoned nodes take only pods that tolerate the taint of cordoned nodes.
+
+The taint need not be there: the flag alone keeps pods away (kube-scheduler spec 1.3).
+
+NodeName: a pod that names its node goes nowhere else.
+
+Such pods are normally bound already and never asked about; others have nothing to say here.
+
+NodeDeclaredFeatures: some fields of a pod need a kubelet that says it knows them.
+
+Three features of 1.37 are told from a pod that waits for a node; the other declared ones matter to updates only
+(kube-scheduler spec 1.19).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from numalign.api.objects import nodematching
+from numalign.api.objects.nodematching import tolerated
+from numalign.api.objects.pod import Pod, Toleration
+from numalign.placement.rules import rule
+from numalign.placement.rules.clusterstate import ClusterState, TaintKey
+from numalign.placement.rules.rowclasses import Answers, Follows
+from numalign.placement.rules.rule import MAX_SCORE, Coded, Fixed, Refusal, Refusals, Rows, Scores, StaticFilter
+
+KEEPS_AWAY: Final = frozenset({"NoSchedule", "NoExecute"})
+PREFERS_AWAY: Final = "PreferNoSchedule"
+
+
+def kept_away(world: ClusterState, tolerations: tuple[Toleration, ...]) -> Answers:
+    """By row: 1 where some taint keeps a pod with these tolerations away."""
+
+    def answer(taints: tuple[TaintKey, ...] | None) -> int:
+        return any(taint[2] in KEEPS_AWAY and not tolerated(*taint, tolerations) for taint in taints or ())
+
+    return world.taints.table((KEEPS_AWAY, tolerations), answer)
+
+
+def unwelcoming(world: ClusterState, tolerations: tuple[Toleration, ...]) -> Answers:
+    """By row: how many taints ask a pod with these tolerations to stay away if it can."""
+    relevant = tuple(each for each in tolerations if each.effect in ("", PREFERS_AWAY))
+
+    def answer(taints: tuple[TaintKey, ...] | None) -> int:
+        return sum(taint[2] == PREFERS_AWAY and not tolerated(*taint, relevant) for taint in taints or ())
+
+    return world.taints.table((PREFERS_AWAY, relevant), answer)
+
+
+UNTOLERATED: Final = Refusal(("node(s) had untolerated taint(s)",), unresolvable=True)
+
+
+class TaintToleration(StaticFilter):
+    name: Final = "TaintToleration"
+
+    def prepare(self, pod: Pod, world: ClusterState) -> Coded:
+        return Coded(codes=kept_away(world, pod.spec.tolerations), refusals=Refusals(UNTOLERATED))
+
+    def filter_alone(self, prepared: Coded) -> Follows:
+        return Fixed(prepared.codes)
+
+    def prepare_score(self, pod: Pod, world: ClusterState, rows: Rows) -> Answers:
+        return unwelcoming(world, pod.spec.tolerations)
+
+    def score(self, prepared: Answers, rows: Rows) -> Scores:
+        return prepared[rows].astype(np.int64)
+
+    def normalized(self, prepared: Answers, raw: Scores) -> Scores:
+        return rule.by_largest_reversed(raw)
+
+    def score_alone(self, prepared: Answers) -> Follows | None:
+        """Where no node asks anybody to stay away, all are as welcoming as can be."""
+        return None if prepared.any() else Fixed(np.full(len(prepared), MAX_SCORE, np.int64))
+
+
+CORDONED: Final[TaintKey] = ("node.kubernetes.io/unschedulable", "", "NoSchedule")
+UNSCHEDULABLE: Final = Refusal(("node(s) were unschedulable",), unresolvable=True)
+
+
+class NodeUnschedulable(StaticFilter):
+    name: Final = "NodeUnschedulable"
+
+    def prepare(self, pod: Pod, world: ClusterState) -> Coded | None:
+        if nodematching.tolerated(*CORDONED, pod.spec.tolerations):
+            return None
+        return Coded(codes=world.cordoned, refusals=Refusals(UNSCHEDULABLE))
+
+    def filter_alone(self, prepared: Coded) -> Follows:
+        return Fixed(prepared.codes)
+
+
+OTHER_NAME: Final = Refusal(("node(s) didn't match the requested node name",), unresolvable=True)
+
+
+class NodeName(StaticFilter):
+    name: Final = "NodeName"
+
+    def concerns(self, pod: Pod) -> bool:
+        return bool(pod.spec.node_name)
+
+    def prepare(self, pod: Pod, world: ClusterState) -> Coded | None:
+        wanted = pod.spec.node_name
+        if not wanted:
+            return None
+        codes = np.ones(world.capacity, np.int32)
+        if wanted in world.rows:
+            codes[world.rows[wanted]] = 0
+        return Coded(codes=codes, refusals=Refusals(OTHER_NAME), only=frozenset({wanted}))
+
+
+RESTART_ALL: Final = "RestartAllContainersOnContainerExits"
+USER_NAMESPACE_ON_HOST: Final = "UserNamespacesHostNetworkSupport"
+BIND_MOUNT_OPTIONS: Final = "VolumeBindMountOptions"
+
+NOT_DECLARED: Final = Refusal(("node(s) didn't match Pod's required features",), unresolvable=True)
+
+
+class NodeDeclaredFeatures(StaticFilter):
+    name: Final = "NodeDeclaredFeatures"
+
+    def concerns(self, pod: Pod) -> bool:
+        return any(_needed(pod))
+
+    def prepare(self, pod: Pod, world: ClusterState) -> Coded | None:
+        needed = frozenset(_needed(pod))
+        if not needed:
+            return None
+
+        def lacking(declared: frozenset[str] | None) -> int:
+            return not needed <= (declared or frozenset())
+
+        return Coded(codes=world.features.table(needed, lacking), refusals=Refusals(NOT_DECLARED))
+
+
+def _needed(pod: Pod) -> Iterator[str]:
+    containers = pod.in_admission_order()
+    if any(rule.action == "RestartAllContainers" for each in containers for rule in each.restart_policy_rules):
+        yield RESTART_ALL
+    if pod.spec.host_network and pod.spec.host_users is False:
+        yield USER_NAMESPACE_ON_HOST
+    if any(mount.bind_mount_options for each in containers for mount in each.volume_mounts):
+        yield BIND_MOUNT_OPTIONS

@@ -1,0 +1,238 @@
+"""Amounts per node: what it offers to pods, and what the pods on it ask for.
+
+`world` writes it, the resource rules read it, by [column, row] so that a resource of all nodes is one block. cpu
+counts in thousandths, all else in units, rounded up. Additions wrap around as the stock scheduler's do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from functools import lru_cache
+from typing import Any, Final, TypeVar
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from numalign.api.caches import BoundedCache, LruCache
+from numalign.api.decode import quantity
+from numalign.api.objects import requests, resourcenames
+from numalign.api.objects.node import Node
+from numalign.api.objects.pod import Container, Pod, ResourceList
+from numalign.placement.columns.changelog import ChangeLog
+from numalign.placement.rules.rowclasses import Follows, RowTable, Small, grown
+
+CPU, MEMORY = 0, 1
+SCORED: Final = (CPU, MEMORY)
+FIRST: Final[tuple[str, ...]] = (resourcenames.CPU, resourcenames.MEMORY, "ephemeral-storage")
+"""The resources that come first in every list of reasons."""
+NOWHERE: Final = len(FIRST)
+"""A column that stays empty, for resources that no node and no pod on one knows: waiting pods can make up any name."""
+PODS: Final = "pods"
+ATTACHABLE_PREFIX: Final = "attachable-volumes-"
+FIRST_COLUMNS: Final = 8
+MOST_TABLES: Final = 256
+MOST_READ: Final = 8192
+MOST_NUMBERS: Final = 32_768
+OVERFLOW: Final = 1 << 63
+
+Amounts = NDArray[np.int64]
+T = TypeVar("T")
+
+
+class Charge(Struct, frozen=True):
+    """What one pod counts for: amounts by column, and the cpu and memory that scores assume."""
+
+    amounts: tuple[tuple[int, int], ...]
+    scored: tuple[int, int]
+
+    def of(self, column: int) -> int:
+        return next((amount for each, amount in self.amounts if each == column), 0)
+
+
+class Totals:
+    def __init__(self, rows: int) -> None:
+        self.columns: dict[str, int] = {name: column for column, name in enumerate((*FIRST, ""))}
+        self.allocatable: Amounts = np.zeros((FIRST_COLUMNS, rows), np.int64)
+        self.requested: Amounts = np.zeros((FIRST_COLUMNS, rows), np.int64)
+        self.scored: Amounts = np.zeros((2, rows), np.int64)
+        """cpu and memory requested, with what a container that asks for nothing is taken to need."""
+        self.pods: Amounts = np.zeros(rows, np.int64)
+        self.most_pods: Amounts = np.zeros(rows, np.int64)
+        self.log = ChangeLog()
+        self.likes: list[int] = [0] * rows
+        """By row, a number: rows that have the same one offer the same, and have as much of it taken."""
+        self._numbers: BoundedCache[bytes, int] = BoundedCache(MOST_NUMBERS)
+        self._moves: BoundedCache[tuple[int, int, int], tuple[Charge, int]] = BoundedCache(MOST_NUMBERS)
+        """By number, charge and sign, the number after it. A charge is known by its identity, and kept."""
+        self._latest = 0
+        self._offered: list[ResourceList] = [{}] * rows
+        self._view()
+        self._tables: LruCache[Follows, RowTable] = LruCache(MOST_TABLES)
+        self._once: LruCache[Hashable, Any] = LruCache(MOST_READ)
+        self._charges: BoundedCache[int, tuple[tuple[Container, ...], Charge]] = BoundedCache(MOST_READ)
+
+    def column(self, name: str) -> int:
+        """The resource's column, a new one if it has none; arrays may be replaced by longer ones."""
+        if name not in self.columns:
+            self.columns[name] = column = len(self.columns)
+            if column == len(self.allocatable):
+                self.allocatable = grown(self.allocatable.T, 2 * column).T.copy()
+                self.requested = grown(self.requested.T, 2 * column).T.copy()
+                self._view()
+        return self.columns[name]
+
+    def known(self, name: str) -> int:
+        """The resource's column, `NOWHERE` if it has none."""
+        return self.columns.get(name, NOWHERE)
+
+    def offer(self, row: int, node: Node | None) -> None:
+        """What the node says it has for pods; nothing when it is gone."""
+        offered = node.allocatable if node else {}
+        if offered == self._offered[row]:
+            return
+        self._offered[row] = offered
+        amounts = self.counted(offered)
+        self.allocatable[:, row] = 0
+        for column, amount in amounts:
+            self.allocatable[column, row] = amount
+        self.most_pods[row] = offered[PODS].value if PODS in offered else 0
+        self.likes[row] = self._number(row)
+        self.log.append(row)
+
+    def table(self, follows: Follows) -> Small:
+        """By row, what follows from amounts, kept for all that are equal to it. The array is not to be written to, nor
+        to be kept beyond the next change."""
+        return self._tables.get(follows, lambda: RowTable(follows)).current(self.log, len(self.pods))
+
+    def once(self, what: Hashable, pod: Pod, read: Callable[[], T]) -> T:
+        """What is read from the amounts in a pod's spec, read once for all its replicas: adding them up takes longer
+        than recognising them. `what` stands for the function."""
+        known: T = self._once.get((what, len(self.columns), _written(pod)), read)
+        return known
+
+    def charge_of(self, pod: Pod) -> Charge:
+        spec = pod.spec
+        if requests.is_resized(pod):
+            return self._charge_of(pod)
+        if spec.init_containers or spec.overhead or spec.resources.requests:
+            return self.once(Charge, pod, lambda: self._charge_of(pod))
+        # Containers are mostly one object for all pods of a kind; kept here, nothing else gets its identity.
+        known = self._charges.get(id(spec.containers))
+        if known is None:
+            charge = self.once(Charge, pod, lambda: self._charge_of(pod))
+            known = self._charges.keep(id(spec.containers), (spec.containers, charge))
+        return known[1]
+
+    def add(self, row: int, charge: Charge) -> None:
+        self._move(row, charge, 1)
+
+    def subtract(self, row: int, charge: Charge) -> None:
+        self._move(row, charge, -1)
+
+    def counted(self, amounts: ResourceList) -> list[tuple[int, int]]:
+        """By column; resources that the stock scheduler does not count are left out."""
+        return [(self.column(name), counted(name, amount)) for name, amount in amounts.items() if is_counted(name)]
+
+    def grow(self, rows: int) -> None:
+        for name in ("allocatable", "requested", "scored", "pods", "most_pods"):
+            setattr(self, name, grown(getattr(self, name), rows))
+        self._view()
+        self._offered += [{}] * (rows - len(self._offered))
+        self.likes += [0] * (rows - len(self.likes))
+
+    def _view(self) -> None:
+        """Arrays were replaced. A pod changes single numbers, and views of the same in one line are quicker at that:
+        column after column, each as long as there are rows."""
+        self._requested_at, self._scored_at = _in_line(self.requested), _in_line(self.scored)
+        self._pods_at = self.pods.data
+
+    def _charge_of(self, pod: Pod) -> Charge:
+        real = requests.assigned(pod)
+        scored = requests.scored(pod, real)
+        cpu = scored.get(resourcenames.CPU, quantity.ZERO).milli
+        memory = scored.get(resourcenames.MEMORY, quantity.ZERO).value
+        return Charge(amounts=tuple(self.counted(real)), scored=(cpu, memory))
+
+    def _move(self, row: int, charge: Charge, sign: int) -> None:
+        requested, scored, rows = self._requested_at, self._scored_at, len(self._pods_at)
+        for column, amount in charge.amounts:
+            place = column * rows + row
+            requested[place] = _wrapped(requested[place] + sign * amount)
+        cpu, memory = charge.scored
+        at_cpu, at_memory = CPU * rows + row, MEMORY * rows + row
+        scored[at_cpu] = _wrapped(scored[at_cpu] + sign * cpu)
+        scored[at_memory] = _wrapped(scored[at_memory] + sign * memory)
+        self._pods_at[row] += sign
+        self.likes[row] = self._number_after(row, charge, sign)
+        self.log.append(row)
+
+    def _number_after(self, row: int, charge: Charge, sign: int) -> int:
+        move = self.likes[row], id(charge), sign
+        moved = self._moves.get(move)
+        if moved is None:
+            moved = self._moves.keep(move, (charge, self._number(row)))
+        return moved[1]
+
+    def _number(self, row: int) -> int:
+        columns = self.allocatable[:, row], self.requested[:, row], self.scored[:, row]
+        parts = *columns, self.pods[row], self.most_pods[row]
+        key = b"".join([each.tobytes() for each in parts])
+        known = self._numbers.get(key)
+        if known is not None:
+            return known
+        # Numbers are not given again, so that one from before the cache was emptied still means the same amounts.
+        self._latest += 1
+        return self._numbers.keep(key, self._latest)
+
+
+def counted(name: str, amount: quantity.Quantity) -> int:
+    return amount.milli if name == resourcenames.CPU else amount.value
+
+
+@lru_cache(maxsize=MOST_READ)
+def is_counted(name: str) -> bool:
+    return name in FIRST or is_scalar(name)
+
+
+def is_scalar(name: str) -> bool:
+    """Counted by name, and only for pods that ask for it (kube-scheduler spec 1.8)."""
+    return (
+        resourcenames.is_extended(name)
+        or resourcenames.is_hugepages(name)
+        or resourcenames.NATIVE_DOMAIN in name
+        or name.startswith(ATTACHABLE_PREFIX)
+    )
+
+
+def selected(rows: NDArray[np.integer[Any]]) -> NDArray[np.integer[Any]] | slice:
+    """The same rows, as a slice where each is the next one of the row before: arrays need not be copied then."""
+    count = len(rows)
+    if not count or rows.item(-1) - rows.item(0) != count - 1 or not (rows[1:] - rows[:-1] == 1).all():
+        return rows
+    return slice(rows.item(0), rows.item(0) + count)
+
+
+def _in_line(amounts: Amounts) -> memoryview:
+    """A view, never a copy: TypeError where the array does not lie in one piece."""
+    return amounts.data.cast("B").cast("q")
+
+
+def _wrapped(amount: int) -> int:
+    if -OVERFLOW <= amount < OVERFLOW:
+        return amount
+    return (amount + OVERFLOW) % (2 * OVERFLOW) - OVERFLOW
+
+
+def _written(pod: Pod) -> tuple[object, ...]:
+    """All of the spec that enters what a pod asks for, as something to look it up by."""
+    spec = pod.spec
+    return (
+        *(_items(container.resources.requests) for container in spec.containers),
+        *((container.restart_policy, _items(container.resources.requests)) for container in spec.init_containers),
+        _items(spec.resources.requests) if spec.resources.requests else None,
+        _items(spec.overhead) if spec.overhead else None,
+    )
+
+
+def _items(amounts: ResourceList) -> tuple[tuple[str, int], ...]:
+    return tuple([(name, amount.nanos) for name, amount in amounts.items()])

@@ -1,0 +1,241 @@
+"""The cluster as the scheduler knows it: the engine for zones and totals, the world for everything else, in step.
+
+`intake` brings what informers saw, `cycle` and `binding` what was decided and what became of it. A pod of ours counts
+on its node from the decision on (it is assumed), until it is confirmed by being seen there or forgotten. What got
+better comes back as the engine's wakes."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from msgspec import Struct, structs
+
+from numalign.api.errors import BadObject
+from numalign.api.nrt import normalise
+from numalign.api.nrt.wire import NodeResourceTopology
+from numalign.api.objects.node import Node
+from numalign.api.objects.pod import Pod, PodStatus
+from numalign.placement import facts
+from numalign.placement.decisions import Decision, Wake
+from numalign.placement.engine import Engine
+from numalign.placement.facts import Fact, Forecast
+from numalign.placement.rules.clusterstate import ClusterState
+from numalign.process.log import about
+from numalign.scheduler import placementannotation
+from numalign.scheduler.choose.rankcache import RankCache
+
+LOG: Final = logging.getLogger(__name__)
+FORECAST_BROKEN: Final = "forecast-broken"
+
+
+class Assumed(Struct, eq=False):
+    """A decision whose binding is not seen yet."""
+
+    pod: Pod
+    """With its node in the spec."""
+    decision: Decision
+    is_bound: bool = False
+    """The API server said so; only the watch lags."""
+
+
+class Cluster:
+    def __init__(self, engine: Engine, world: ClusterState) -> None:
+        self.engine = engine
+        self.world = world
+        self.ranks = RankCache(engine, world)
+        self.assumed: dict[str, Assumed] = {}
+        """By uid."""
+        self._rows: dict[str, int] = {}
+        """Of nodes that have one, as the world was told."""
+        self._nodes: dict[str, Node] = {}
+        self._reports: dict[str, NodeResourceTopology] = {}
+        """By node, the latest."""
+        self._rowless: dict[str, dict[str, Pod]] = {}
+        """Pods on nodes that have no row, by node and uid; the world has all others."""
+        self._rowless_on: dict[str, str] = {}
+        """By uid, the nodes of these."""
+
+    # What was seen
+
+    def node(self, node: Node) -> list[Wake]:
+        name = node.metadata.name
+        self._nodes[name] = node
+        wakes = self._apply(facts.NodeSeen(node), name)
+        self.world.put_node(self._rows[name], node)
+        return wakes
+
+    def node_gone(self, name: str) -> list[Wake]:
+        if self._nodes.pop(name, None) is not None and name in self._rows:
+            self.world.drop_node(self._rows[name])
+        # The next report is read without it.
+        self._reports.pop(name, None)
+        return self._apply(facts.NodeGone(name), name)
+
+    def report(self, written: NodeResourceTopology, now: float) -> list[Wake]:
+        name = written.metadata.name
+        before, self._reports[name] = self._reports.get(name), written
+        # Most reports repeat the one before.
+        if before is not None and _is_repeated(before, written):
+            return self._apply(facts.ReportRepeated(name, written), name)
+        return self._apply(facts.ReportSeen(normalise.normalise(written), now, written), name)
+
+    def report_gone(self, node: str) -> list[Wake]:
+        self._reports.pop(node, None)
+        return self._apply(facts.ReportGone(node), node)
+
+    def pod(self, pod: Pod, now: float) -> list[Wake]:
+        """A pod that has a node was seen as it is now."""
+        uid, node = pod.metadata.uid, pod.spec.node_name
+        wakes: list[Wake] = []
+        assumed = self.assumed.pop(uid, None)
+        forecast = self._forecast(pod) if assumed is None and not self.counts(uid) else None
+        if assumed is not None and assumed.pod.spec.node_name != node:
+            wakes += self.engine.apply(facts.BindFailed(uid))
+        if pod.status.is_finished:
+            self._release(uid)
+        else:
+            self._count(pod)
+        return wakes + self.engine.apply(facts.PodSeen(pod, now, forecast))
+
+    def pod_gone(self, pod: Pod, now: float) -> list[Wake]:
+        assumed = self.assumed.pop(pod.metadata.uid, None)
+        self._release(pod.metadata.uid)
+        # Deleted before the watch showed its node: it may run there all the same.
+        last = assumed.pod if assumed is not None and assumed.is_bound else pod
+        return self.engine.apply(facts.PodGone(last, now))
+
+    def tick(self, now: float) -> list[Wake]:
+        return self.engine.apply(facts.Tick(now))
+
+    # What was decided
+
+    def assume(self, pod: Pod, decision: Decision) -> Pod:
+        """The engine has charged it; now it counts for the other rules too. Gives the pod as it will be."""
+        placed = structs.replace(pod, spec=structs.replace(pod.spec, node_name=decision.node))
+        self.assumed[pod.metadata.uid] = Assumed(placed, decision)
+        self._count(placed)
+        return placed
+
+    def bound(self, uid: str) -> list[Wake]:
+        """The API server took the binding; the pod stays assumed until it is seen."""
+        assumed = self.assumed.get(uid)
+        if assumed is not None:
+            assumed.is_bound = True
+        return self.engine.apply(facts.PodBound(uid))
+
+    def forget(self, uid: str) -> list[Wake]:
+        """The decision did not come about. Nothing happens where the pod was seen on a node, or is gone."""
+        assumed = self.assumed.pop(uid, None)
+        if assumed is None:
+            return []
+        self._release(uid)
+        return self.engine.apply(facts.BindFailed(uid))
+
+    # What is known
+
+    def has_node(self, name: str) -> bool:
+        return name in self._nodes
+
+    def node_named(self, name: str) -> Node | None:
+        return self._nodes.get(name)
+
+    def counts(self, uid: str) -> bool:
+        """Whether the pod counts for some node."""
+        return uid in self.world.pods or uid in self._rowless_on
+
+    def pods_on(self, name: str) -> tuple[Pod, ...]:
+        if name in self._rows:
+            return tuple(assigned.pod for assigned in self.world.on_row[self._rows[name]].values())
+        return tuple(self._rowless.get(name, {}).values())
+
+    @property
+    def nodes(self) -> int:
+        return len(self._nodes)
+
+    @property
+    def pods(self) -> int:
+        return len(self.world.pods) + len(self._rowless_on)
+
+    def _forecast(self, pod: Pod) -> Forecast | None:
+        """What a former leader, or ourselves before a restart, wrote on a pod that is new to us."""
+        if pod.spec.scheduler_name not in self.engine.settings.profiles:
+            return None
+        try:
+            return placementannotation.decode(pod.metadata)
+        except BadObject as problem:
+            LOG.info("%s", problem, extra=about(pod=pod.metadata.full_name, uid=pod.metadata.uid))
+            self.engine.problems[FORECAST_BROKEN] += 1
+            return None
+
+    def _apply(self, fact: Fact, name: str) -> list[Wake]:
+        wakes = self.engine.apply(fact)
+        self._follow_row(name)
+        return wakes
+
+    def _follow_row(self, name: str) -> None:
+        """Rows are the engine's to give; where one changed hands, the pods of the node go along."""
+        row, before = self.engine.row(name), self._rows.get(name)
+        if row == before:
+            return
+        if before is not None:
+            del self._rows[name]
+            for assigned in tuple(self.world.on_row[before].values()):
+                self.world.drop_pod(assigned.uid)
+                self._put_rowless(assigned.uid, assigned.pod)
+        if row is not None:
+            self._rows[name] = row
+            for uid, pod in self._rowless.pop(name, {}).items():
+                del self._rowless_on[uid]
+                self.world.put_pod(uid, row, pod)
+
+    def _count(self, pod: Pod) -> None:
+        uid, node = pod.metadata.uid, pod.spec.node_name
+        before, row = self.world.pods.get(uid), self._rows.get(node)
+        if before is not None and before.row == row and _alike(before.pod, pod):
+            return
+        self._release(uid)
+        if row is None:
+            self._put_rowless(uid, pod)
+        else:
+            self.world.put_pod(uid, row, pod)
+
+    def _put_rowless(self, uid: str, pod: Pod) -> None:
+        node = pod.spec.node_name
+        self._rowless.setdefault(node, {})[uid], self._rowless_on[uid] = pod, node
+
+    def _release(self, uid: str) -> None:
+        self.world.drop_pod(uid)
+        node = self._rowless_on.pop(uid, None)
+        if node is not None:
+            del self._rowless[node][uid]
+            if not self._rowless[node]:
+                del self._rowless[node]
+
+
+def _is_repeated(old: NodeResourceTopology, new: NodeResourceTopology) -> bool:
+    """Whether it says nothing else; when it was written, and by whom, does not count."""
+    annotations = old.metadata.annotations == new.metadata.annotations
+    return annotations and structs.replace(new, metadata=old.metadata) == old
+
+
+def _alike(old: Pod, new: Pod) -> bool:
+    """Whether no rule could tell them apart: most changes of a pod's status say how it fares."""
+    return (
+        old.spec == new.spec
+        and old.metadata.labels == new.metadata.labels
+        and old.metadata.deletion_timestamp == new.metadata.deletion_timestamp
+        and (old.status is new.status or _fare_alike(old.status, new.status))
+    )
+
+
+def _fare_alike(old: PodStatus, new: PodStatus) -> bool:
+    return old.start_time == new.start_time and _sizes(old) == _sizes(new)
+
+
+def _sizes(status: PodStatus) -> tuple[object, ...]:
+    """What a resize in place changes (kube-scheduler spec 2.2)."""
+    statuses = (*status.init_container_statuses, *status.container_statuses)
+    containers = tuple((each.allocated_resources, each.resources) for each in statuses)
+    resizing = tuple(each for each in status.conditions if each.type.startswith("PodResize"))
+    return status.allocated_resources, status.resources, containers, resizing

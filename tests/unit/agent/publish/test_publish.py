@@ -1,0 +1,35 @@
+"""What stands in the cluster, read for whether an agent of ours told the same of the kubelet's configuration."""
+
+from __future__ import annotations
+
+import pytest
+
+from numalign.agent.publish import publish
+from numalign.agent.publish.publish import ManagedFields, ManagedMeta, Published
+from numalign.api.nrt.wire import Attribute
+
+POLICY = Attribute(name="topologyManagerPolicy", value="restricted")
+MANAGERS = Attribute(name="numalign.io/managers", value="v1;cpu=static;memory=None")
+PLACEMENTS = Attribute(name="numalign.io/placements", value="v1;main")
+
+
+def there(*attributes: Attribute, manager: str = publish.MANAGER, signed: str = "an earlier process") -> Published:
+    owners = (ManagedFields(manager=manager, fields_v1={"f:attributes": {}}),)
+    return Published(ManagedMeta(annotations={publish.SIGNED: signed}, managed_fields=owners), attributes)
+
+
+CASES = {
+    "the same": (there(POLICY, MANAGERS, PLACEMENTS), (POLICY, MANAGERS), True),
+    "of which less is to be told now": (there(POLICY, MANAGERS), (POLICY,), True),
+    "of which more is to be told now": (there(POLICY), (POLICY, MANAGERS), False),
+    "another policy": (there(Attribute(POLICY.name, "none"), MANAGERS), (POLICY, MANAGERS), False),
+    "nothing": (there(PLACEMENTS), (PLACEMENTS,), False),
+    "by somebody else": (there(POLICY, manager="nfd-topology-updater"), (POLICY,), False),
+    "by nobody who signs": (there(POLICY, signed=""), (POLICY,), False),
+}
+
+
+@pytest.mark.parametrize("found, wanted, known", CASES.values(), ids=CASES)
+def test_what_was_told_of_the_configuration(found: Published, wanted: tuple[Attribute, ...], known: bool) -> None:
+    attributes = [{"name": each.name, "value": each.value} for each in wanted]
+    assert publish.is_so_configured(found, attributes) is known

@@ -1,0 +1,84 @@
+"""Devices that are gone without a word: the agent looks again soon."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from numalign.agent.sources.podresources import Allocatable, DeviceEntry, PodResources, PodResourcesError
+from numalign.agent.triggers.triggers import EVERY, DeviceWatch
+from tests.unit.kube.clocks import HandClock
+
+GPU = Allocatable(devices=(DeviceEntry("x/gpu", ("gpu-0",), (0,)),))
+NONE = Allocatable()
+SILENT = PodResourcesError("unavailable", "no answer")
+
+Answer = Allocatable | PodResourcesError | None
+
+
+class Over(Exception):
+    pass
+
+
+class Kubelet:
+    """Answers with what is next."""
+
+    def __init__(self, answers: Sequence[Answer]) -> None:
+        self.answers = list(answers)
+
+    async def list(self) -> tuple[PodResources, ...]:
+        return (PodResources("default", "a"),)
+
+    async def allocatable(self) -> Allocatable | None:
+        if not self.answers:
+            raise Over
+        answer = self.answers.pop(0)
+        if isinstance(answer, PodResourcesError):
+            raise answer
+        return answer
+
+
+class Clock(HandClock):
+    async def sleep(self, seconds: float) -> None:
+        await super().sleep(seconds)
+        if len(self.slept) > 10:
+            raise Over
+
+
+async def followed(looked: Answer, *answers: Answer) -> tuple[int, list[float]]:
+    """How many looks were asked for after one that found this, and the pauses; a look is made at once."""
+    watch, looks, clock = DeviceWatch(Kubelet([looked, *answers])), list[None](), Clock()
+    await watch.allocatable()
+    with pytest.raises(Over):
+        await watch.follow(lambda: looks.append(None), clock)
+    return len(looks), clock.slept
+
+
+LOOKS = {
+    "nothing changes": (GPU, (GPU, GPU), 0),
+    "devices are gone": (GPU, (GPU, NONE), 1),
+    "gone, and no look was made yet": (GPU, (NONE, NONE), 2),
+    "the kubelet is silent in between": (GPU, (SILENT, GPU), 0),
+    "they are gone when it speaks again": (GPU, (SILENT, NONE), 1),
+}
+
+
+@pytest.mark.parametrize("looked, answers, looks", LOOKS.values(), ids=LOOKS)
+def test_a_look_is_asked_for_while_the_last_one_saw_other_devices(
+    looked: Answer, answers: tuple[Answer, ...], looks: int
+) -> None:
+    assert asyncio.run(followed(looked, *answers))[0] == looks
+
+
+@pytest.mark.parametrize("looked", [NONE, None], ids=["no devices", "a kubelet that cannot tell"])
+def test_where_there_are_no_devices_nobody_is_asked(looked: Answer) -> None:
+    looks, pauses = asyncio.run(followed(looked, SILENT))
+    assert (looks, set(pauses)) == (0, {EVERY})
+
+
+def test_looks_get_their_answers_through_it() -> None:
+    watch = DeviceWatch(Kubelet([GPU]))
+    assert asyncio.run(watch.allocatable()) == GPU
+    assert [pod.name for pod in asyncio.run(watch.list())] == ["a"]
