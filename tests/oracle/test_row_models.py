@@ -17,7 +17,7 @@ from numalign.kubelet import start
 from numalign.kubelet.refusals import StartRefusal
 from numalign.kubelet.state import KubeletState
 from numalign.oracle.kubelet import forms, vectors
-from numalign.oracle.kubelet.sequence import Admit, Life, SequenceCase
+from numalign.oracle.kubelet.sequence import Admit, SequenceCase, SequenceReplay
 from numalign.oracle.kubelet.vectors import Vector
 from numalign.placement.kernels import plan as plans
 from numalign.placement.kernels import scalar
@@ -58,7 +58,7 @@ def admissions(vector: Vector) -> Iterator[Admission]:
         kubelet = start.start(machine, case.config.settings(vector.origin.minor))
     except StartRefusal:
         return
-    life, view = Life(kubelet), View(kubelet)
+    life, view = SequenceReplay(kubelet), View(kubelet)
     for op, answer in zip(case.ops or (), recorded.get("ops") or (), strict=False):
         before = life.state
         list(life.ops((op,)))
