@@ -102,16 +102,16 @@ def other_namespaces(row: Row) -> frozenset[Number]:
     pods = states.pods(row)
     if row.get("namespace", "*") in ("", "*") or all(pod.namespace == row["namespace"] for pod in pods):
         return frozenset()
-    told = states.allocatable(row)
-    names = {"cpu", *(entry.resource for entry in told.devices), *(block.type for block in told.memory)}
+    allocatable = states.allocatable(row)
+    names = {"cpu", *(entry.resource for entry in allocatable.devices), *(block.type for block in allocatable.memory)}
     zones = [zone.id for zone in states.machine(row).zones]
     return _numbers(((zone, name) for zone in zones for name in names), AVAILABLE)
 
 
 def told_twice(row: Row) -> frozenset[Number]:
     """CPUs and devices that are listed more than once in the same place, as allocatable or as held."""
-    told, held = states.allocatable(row), list(_containers(row))
-    offered = _twice(row, told.cpus, told.devices)
+    allocatable, held = states.allocatable(row), list(_containers(row))
+    offered = _twice(row, allocatable.cpus, allocatable.devices)
     taken = _twice(row, (cpu for each in held for cpu in each.cpus), (entry for each in held for entry in each.devices))
     return _numbers(offered, *NUMBERS) | _numbers(taken, AVAILABLE)
 
@@ -194,8 +194,8 @@ def untouched(zones: list[Any], row: Row, form: Form) -> object:
     bare = BARE[form](row)
 
     def left(zone: Row) -> list[Row]:
-        told = (each for each in zone["resources"] if not (zone["name"] in bare and _is_no_cpu(each)))
-        return [_hidden(zone["name"], each, touched) for each in told]
+        kept = (each for each in zone["resources"] if not (zone["name"] in bare and _is_no_cpu(each)))
+        return [_hidden(zone["name"], each, touched) for each in kept]
 
     kept = [{**zone, "resources": left(zone)} for zone in zones]
     if states.in_a_row(row):

@@ -35,8 +35,8 @@ def _scanned(form: Form) -> Callable[[Row], object]:
         zones = plainform.zones(machine, allocatable, pods, form, states.excluded(row))
         listed = map(plainform.placement, pods)
         signed = report.signature(listed, _method(row, form))
-        told = sorted((_zone(each, times) for each in zones), key=_name)
-        return {"zones": told, "fingerprint": signed.text}
+        written = sorted((_zone(each, times) for each in zones), key=_name)
+        return {"zones": written, "fingerprint": signed.text}
 
     return answered
 
