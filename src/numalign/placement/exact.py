@@ -39,7 +39,7 @@ from numalign.placement.decisions import (
 from numalign.placement.facts import BindFailed, Fact
 from numalign.placement.kernels import scalar
 from numalign.placement.kernels.block import Kernel
-from numalign.placement.kernels.strategies import Scoring
+from numalign.placement.kernels.plan import Scoring
 from numalign.placement.ledger.charges import PodLife
 from numalign.placement.ledger.nodeledger import Row
 from numalign.placement.ledger.sync import LedgerSync
@@ -301,7 +301,7 @@ class ExactFlavour:
         return self.evaluation.score(table, number, verdict.possible)
 
     def _placed_by_others(self, pod: Pod, row: Row) -> Sequence[Holding]:
-        """Where a pod may be that somebody else has bound; nothing: nobody can tell."""
+        """Where a pod may be that another scheduler bound; nothing: it cannot be predicted."""
         try:
             shape = self._shapes.intern(pod)
         except BadObject:

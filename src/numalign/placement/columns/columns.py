@@ -1,6 +1,6 @@
 """The cluster as arrays: a node is a row, a resource a column.
 
-`engine` writes rows as facts come in, `verdicts` and kernels read them; nobody else holds numbers of nodes. Rows are
+`engine` writes rows as facts come in, `verdicts` and kernels read them. No other module keeps them. Rows are
 reused after a node is gone, arrays grow by doubling in every direction, and every change of a row is logged so that
 readers need not look at the others. Values beyond `LARGEST` are cut to it: sums over zones then stay within int64."""
 
@@ -184,7 +184,7 @@ class Columns:
         flat, used = self.flat, zones * width
         table, start, end = _layout(zones, width, flat.width), row * flat.span, row * flat.span + zones * flat.width
         table.pack_into(flat.free, start * ITEM, *_within(state.free[:used]))
-        # Where nobody is on the way, both are the same.
+        # Where no pod is on its way, both are the same.
         if state.settled is state.free:
             flat.settled[start:end] = flat.free[start:end]
         else:
