@@ -1,7 +1,8 @@
-"""The scheduling cycle: one pod at a time from the queue, to a binding or back with a reason.
+"""The scheduling cycle: takes one pod at a time from the queue, and binds it or returns it with a reason.
 
-`main` runs it as a task; it is the only one that asks the engine for places. An attempt does no I/O: what is decided
-is carried out by `binding` and told by `publish` beside it. Whatever goes wrong with one pod is that pod's affair."""
+`main` runs it as a task; it is the only caller that places pods. An attempt does no I/O: `binder` carries out
+decisions and `publish` writes Events and conditions beside it. An error while scheduling one pod fails that pod
+only."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""The scheduling process, built and run.
+"""Builds the scheduler and runs it.
 
     await Scheduler(Setup(config=config), client, election).run()
 
-`numalign scheduler run` calls it in real time, scenarios in virtual time on the embedded cluster. Everything is watched
-from the start, unless the configuration says otherwise; only the leader decides, binds and tells. Where the lease is
-lost, `LeadershipLost` ends the process, which has to start again as a candidate."""
+`numalign scheduler run` calls it in real time, scenarios in virtual time on the embedded cluster. Every replica
+watches the cluster from the start, unless the configuration says otherwise; only the leader schedules, binds and
+writes Events. When the lease is lost, `LeadershipLost` ends the process, which must be started again."""
 
 from __future__ import annotations
 

@@ -1,18 +1,9 @@
-"""What the scheduler counts: the stock scheduler's metrics under their own names, and ours beside them.
+"""The scheduler's metrics: kube-scheduler's under their own names, and ours with the prefix `numalign_`.
 
-Made once by `main`; `cycle`, `binding` and `intake` count in it. Names, labels and buckets are those that dashboards
-look for (kube-scheduler spec 6.6); ours begin with numalign.
-
-Numbers that others keep anyway, read when somebody looks at the metrics: queue, cluster, engine, API server, lease.
-
-`metrics` registers them all. Names are the stock scheduler's where it has them (kube-scheduler spec 6.6);
-docs/use/scheduler-metrics.md says what each means.
-
-What every pod asks for and may use at most, as the stock scheduler tells it under /metrics/resources.
-
-`serving` shows it, the leader's alone, so that nothing is counted twice. Pods that have ended are left out; amounts are
-totals over containers as scheduler and kubelet count them (kube-scheduler spec 6.5).
-"""
+`main` makes them once. `cycle`, `binder` and `intake` count in `Metrics`; `Gauges` reads queue, cluster, engine,
+client and lease when metrics are scraped. The resource metrics of pods are served under /metrics/resources by the
+leader only, so that nothing is counted twice. Names, labels and buckets are kube-scheduler's (kube-scheduler spec
+6.5, 6.6); docs/use/scheduler-metrics.md describes each."""
 
 from __future__ import annotations
 

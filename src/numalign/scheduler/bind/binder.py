@@ -1,14 +1,9 @@
-"""Decisions carried out: a few bindings at a time, each to its end, whatever happens to the answers.
+"""Binds pods to their nodes, and updates queue, cluster state and Events with the result.
 
-`cycle` calls `start`, which never waits; `run` is a task with the workers. A pod is bound once: the same binding may be
-sent again, another one only after the server said that the first did not happen. Right before it is sent, the lease has
-to be ours and the node has to be there. What became of it goes to the bookkeeper, never back into the decision.
-
-What becomes of decisions: the books after a binding worked, failed, or was overtaken.
-
-`binding` tells each outcome once. A pod that was bound stays assumed until the watch shows it; one that was not is
-forgotten and goes back to the queue, and whoever waits for its room may try.
-"""
+`cycle` calls `Binder.start`, which never waits; `run` is a task with the workers. A pod is bound at most once: the
+binder repeats the same Binding, and gives up on it only after the API server has said that the Binding does not
+exist. It checks the lease and the node right before each call. A bound pod stays assumed until the watch shows it. A
+pod that was not bound is forgotten and returns to the queue, and the pods that wait for its resources are woken."""
 
 from __future__ import annotations
 

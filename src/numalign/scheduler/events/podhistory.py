@@ -1,8 +1,8 @@
-"""One pod's whole story by one key: every turn it took, in order, in memory and in the log.
+"""Records the history of each pod, in memory and in the log.
 
-Whoever decides or does something about a pod calls `tell`; `dumping` shows a story, `numalign scheduler state --pod`
-prints it. The log has the same lines with the pod's name and uid in each, as far as the verbosity lets them through.
-Of many pods the ones not heard of for longest are forgotten, of a long story its middle."""
+Every component that acts on a pod calls `tell`; `dump` shows the history and `numalign scheduler state --pod` prints
+it. The log has the same entries with the pod's name and uid, subject to verbosity. The histories that were extended
+least recently are dropped first; of a long history the middle is dropped."""
 
 from __future__ import annotations
 

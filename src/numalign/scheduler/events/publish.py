@@ -1,8 +1,8 @@
-"""What the scheduler tells people: events, and the PodScheduled condition of a pod that has to wait.
+"""Writes Events, and the PodScheduled condition of unschedulable pods.
 
-`cycle` and `binding` call `scheduled`, `refused` and the like, which never wait; `run` is a task that writes. In the
-stock scheduler's words and form (kube-scheduler spec 4.9, 7.6). A condition is written only where it would change
-something, and of several for one pod only the last. Events go to `eventlines`."""
+`cycle`, `binder` and `preemptor` call `scheduled`, `refused` and the like, which never wait; `run` is the task that
+writes. Reasons and messages are kube-scheduler's (kube-scheduler spec 4.9, 7.6). A condition is written only if it
+changes, and of several pending ones for a pod only the last. Events go through `eventqueue`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What informers see, turned into facts for the engine and the world, and into events for the queue.
+"""Turns watch events into facts for engine and cluster state, and into events for the queue.
 
-`main` makes one informer per resource with a handler of this. Each change is taken in at once and completely before the
-next; a change that nothing can be made of is left out, counted and logged, and stalls nobody. A pod of ours without a
-node is queued; every pod with a node counts, whoever put it there."""
+`watching` makes one informer per resource with a handler of this. Each change is applied completely before the next
+one. An object that cannot be read is skipped, counted and logged. A pod of one of our profiles without a node is
+queued; every pod with a node counts, no matter which scheduler bound it."""
 
 from __future__ import annotations
 

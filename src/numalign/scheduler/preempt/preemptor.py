@@ -1,16 +1,9 @@
-"""What follows when no node takes a pod: perhaps others are evicted for it, and a node is kept for it.
+"""Runs preemption for pods that no node fits, and evicts the victims.
 
-`cycle` calls `attempt` once for such a pod. What `preemption` decides is entered here, so that the next pods respect
-it: the nomination, the nominations that it voids, the evictions. What is to be written into the pod goes back to the
-cycle.
-
-Preemptions carried out: victims told why and deleted, a few calls at a time.
-
-`cycle` calls `start`, which never waits; `run` is a task with the workers. Until all calls for a preemptor are answered
-it stays out of the queue; then the end of its victims wakes it. A call that fails is made again; where that does not
-help, the pod is tried anew. Only the leader evicts, and only the very pod that was chosen:
-each call names its uid (kube-scheduler spec 1.20).
-"""
+`cycle` calls `Preemptor.attempt`, which enters the nomination, clears the nominations that it supersedes and starts
+the evictions. `Evictor.run` is a task with the workers. The preemptor stays out of the queue until all calls are
+answered; then the end of its victims wakes it. Failed calls are repeated; if they keep failing, the pod is scheduled
+again. Only the leader evicts, and each call names the victim's uid (kube-scheduler spec 1.20)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What the scheduler knows right now: as plain data to look at, and as a snapshot to load again elsewhere.
+"""Shows the state of a running scheduler, and takes a snapshot of it.
 
-`serving` shows `state` under /debug/state (of one pod or node, where one is named), `decisions` under
-/debug/decisions, and `snapshot` under /debug/dump. Nothing is changed by looking, and no secret is in what is shown:
-objects come without environments, and annotations that nobody here reads are left out."""
+`pages` serves `state` under /debug/state, `decisions` under /debug/decisions and the snapshot under /debug/dump.
+Reading changes nothing. No secret is shown: objects come without environments, and only annotations that numalign
+reads are kept."""
 
 from __future__ import annotations
 
