@@ -163,8 +163,8 @@ def test_a_pod_has_its_whole_story_by_one_key() -> None:
         return [line["what"] for line in story["lines"]]
 
     lines = told(plot)
-    assert lines[:2] == ["waits for a node", "unschedulable"]
-    assert lines[-3:] == ["chosen", "bound", "seen on its node"]
+    assert lines[:2] == ["queued", "unschedulable"]
+    assert lines[-3:] == ["node selected", "bound", "binding confirmed"]
 
 
 def bound(embedded: Cluster) -> list[Any]:

@@ -74,7 +74,7 @@ class Shared(TypedDict):
     publisher: Publisher
     counts: Metrics
     clock: Clock
-    stories: PodHistories
+    histories: PodHistories
 
 
 class Scheduler:
@@ -85,7 +85,7 @@ class Scheduler:
         self._client, self._clock, self._election = client, clock, election
         self._parallel_binds = own.parallel_binds
         world, self.metrics, self.rejections = ClusterState(), Metrics(), StormGuard()
-        self.stories, self.recollection = PodHistories(clock.now), DecisionLog()
+        self.histories, self.decision_log = PodHistories(clock.now), DecisionLog()
         self.config = config
         self.cluster = Cluster(Engine(settings.engine(config)), world)
         self.stock = stock = Plugins(world)
@@ -99,7 +99,7 @@ class Scheduler:
             "publisher": self.publisher,
             "counts": self.metrics,
             "clock": clock,
-            "stories": self.stories,
+            "histories": self.histories,
         }
         books = BindResults(self.cluster, self.queue, volumes, **shared)
         self.binder = Binder(client, books, volumes, leads=self.leads, workers=own.parallel_binds)
@@ -113,7 +113,7 @@ class Scheduler:
             volumes=volumes,
             rejections=self.rejections,
             rng=rng,
-            recollection=self.recollection,
+            decision_log=self.decision_log,
             preemptor=self._made_preemptor(rng),
             **shared,
         )
@@ -139,7 +139,7 @@ class Scheduler:
             publisher=self.publisher,
             leads=self.leads,
             is_there=self.cluster.world.pods.__contains__,
-            stories=self.stories,
+            histories=self.histories,
             wake=lambda: self.cycle.wake(),
         )
 

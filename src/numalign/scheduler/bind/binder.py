@@ -135,7 +135,7 @@ class Binder:
             in_doubt = in_doubt or not refused
             # The same binding once more cannot bind twice. And one whose answer did not come may still arrive, however
             # late: its place is kept for it as long as there is hope.
-            LOG.warning("not bound yet: %s", answer.why, extra=_about(bind))
+            LOG.warning("Failed to bind pod, retrying: %s", answer.why, extra=_about(bind))
             await self._pause(tries)
         return None
 
@@ -157,7 +157,9 @@ class Binder:
             except errors.NotFound:
                 return BindingResult(Outcome.GONE)
             except errors.KubeError as problem:
-                LOG.warning("not known yet whether it is bound: %s", problem, extra=_about(bind))
+                LOG.warning(
+                    "Failed to read pod after an unanswered bind call, retrying: %s", problem, extra=_about(bind)
+                )
                 await self._pause(tries)
                 tries += 1
                 continue
@@ -200,7 +202,7 @@ class BindResults:
         publisher: Publisher,
         counts: Metrics,
         clock: Clock,
-        stories: PodHistories = SILENT,
+        histories: PodHistories = SILENT,
     ) -> None:
         self._cluster = cluster
         self._queue = queue
@@ -208,7 +210,7 @@ class BindResults:
         self._publisher = publisher
         self._metrics = counts
         self._clock = clock
-        self._stories = stories
+        self._histories = histories
 
     def is_open(self, bind: PendingBinding) -> bool:
         assumed = self._cluster.assumed.get(bind.decision.uid)
@@ -228,7 +230,7 @@ class BindResults:
         self._metrics.bound(bind.queued.attempts, now - ready)
         self._metrics.placed.add(_alignment(bind.decision.placement))
         self._count(bind, DONE, metrics.SCHEDULED)
-        self._stories.tell(bind.pod.metadata, "bound", node=bind.node)
+        self._histories.tell(bind.pod.metadata, "bound", node=bind.node)
 
     def over(self, bind: PendingBinding) -> None:
         """What its room is worth to others, the watch tells when it shows where the pod is; ours is given up now."""
@@ -236,12 +238,14 @@ class BindResults:
         self._give_up(bind)
         self._queue.done(uid)
         self._publisher.forget(uid)
-        self._stories.tell(bind.pod.metadata, "overtaken: gone, or bound by somebody else", node=bind.node)
+        self._histories.tell(
+            bind.pod.metadata, "binding dropped: pod deleted, or bound by another scheduler", node=bind.node
+        )
         self._count(bind, GONE, metrics.ERROR)
 
     def failed(self, bind: PendingBinding, why: str) -> None:
         uid, now = bind.decision.uid, self._clock.now()
-        self._stories.warn(bind.pod.metadata, "not bound", node=bind.node, why=why)
+        self._histories.warn(bind.pod.metadata, "binding failed", node=bind.node, why=why)
         self._give_up(bind)
         queued = self._queue.fail(uid, now)
         if queued is not None:

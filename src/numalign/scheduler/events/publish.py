@@ -133,7 +133,7 @@ class Publisher:
         try:
             await self._client.delete(PODS.at(pod.name, pod.namespace), options)
         except errors.KubeError as problem:
-            LOG.info("not deleted: %s", problem, extra=about(pod=pod.full_name, uid=pod.uid))
+            LOG.info("Failed to delete rejected pod: %s", problem, extra=about(pod=pod.full_name, uid=pod.uid))
 
     async def _patch(self, pod: Pod, wait: PendingReason) -> None:
         meta, clock = pod.metadata, self._client.sender.clock
@@ -143,7 +143,7 @@ class Publisher:
             )
         except errors.KubeError as problem:
             # The pod may be gone or another one by now; else its next attempt writes it.
-            LOG.info("condition not written: %s", problem, extra=about(pod=meta.full_name, uid=meta.uid))
+            LOG.info("Error updating pod condition: %s", problem, extra=about(pod=meta.full_name, uid=meta.uid))
             self._told.pop(meta.uid, None)
 
 

@@ -128,12 +128,12 @@ class Evictor:
         leads: Callable[[], bool],
         is_there: Callable[[str], bool],
         wake: Callable[[], None],
-        stories: PodHistories = SILENT,
+        histories: PodHistories = SILENT,
     ) -> None:
         """`is_there`: whether the pod of a uid still counts on a node."""
         self._client, self._queue, self._gate = client, queue, gate
         self._publisher, self._leads, self._is_there, self._wake = publisher, leads, is_there, wake
-        self._stories = stories
+        self._histories = histories
         self._waiting: asyncio.Queue[Job] = asyncio.Queue()
 
     def start(self, preemptor: Pod, node: str, victims: Sequence[Pod]) -> None:
@@ -182,14 +182,14 @@ class Evictor:
                 return True
             except errors.KubeError as problem:
                 about_victim = about(pod=victim.metadata.full_name, uid=victim.metadata.uid)
-                LOG.warning("not evicted: %s", problem, extra=about_victim)
+                LOG.warning("Failed to evict victim, retrying: %s", problem, extra=about_victim)
                 await self._pause(tries)
         return False
 
     def _tell(self, eviction: Eviction, victim: Pod) -> None:
         preemptor, node = eviction.preemptor.metadata, eviction.node
-        self._stories.tell(victim.metadata, "evicted", node=node, by=preemptor.full_name)
-        self._stories.tell(preemptor, "evicted another", node=node, victim=victim.metadata.full_name)
+        self._histories.tell(victim.metadata, "preempted", node=node, by=preemptor.full_name)
+        self._histories.tell(preemptor, "victim evicted", node=node, victim=victim.metadata.full_name)
 
     async def _told_and_deleted(self, preemptor: Pod, victim: Pod) -> bool:
         """False: there is no such pod any more."""

@@ -73,7 +73,7 @@ def decisions(scheduler: Scheduler, pod: str = "") -> list[Plain]:
     """The latest ones, the very latest last."""
     return [
         msgspec.to_builtins(decisionlog.told(turn)) | {"at": _wall(scheduler, turn.at)}
-        for turn in scheduler.recollection.of(pod)
+        for turn in scheduler.decision_log.of(pod)
     ]
 
 
@@ -119,7 +119,7 @@ def _state(scheduler: Scheduler) -> SchedulerState:
         ledger=_ledger(cluster.engine),
         volumes=_assumed_on(scheduler.stock.volumes.volumes),
         claims=_assumed_on(scheduler.stock.volumes.claims),
-        decisions=tuple(map(decisionlog.told, scheduler.recollection)),
+        decisions=tuple(map(decisionlog.told, scheduler.decision_log)),
         queue=_queue(scheduler),
     )
 
@@ -135,7 +135,7 @@ def _assumed_on(shelf: Shelf[Any]) -> tuple[Any, ...]:
 
 def _of_pod(scheduler: Scheduler, pod: str) -> Plain:
     told: Plain = {
-        "stories": [_story(scheduler, story) for story in scheduler.stories.of(pod)],
+        "histories": [_story(scheduler, story) for story in scheduler.histories.of(pod)],
         "decisions": decisions(scheduler, pod),
     }
     namespace, _, name = pod.rpartition("/")

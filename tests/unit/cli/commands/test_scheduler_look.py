@@ -55,7 +55,7 @@ NODE = {
 STORY = {
     "pod": "default/p",
     "uid": "u",
-    "lines": [{"at": "08:00", "what": "waits for a node"}, {"at": "08:01", "what": "refused", "why": "no room"}],
+    "lines": [{"at": "08:00", "what": "queued"}, {"at": "08:01", "what": "refused", "why": "no room"}],
     "leftOut": 4,
 }
 
