@@ -14,11 +14,11 @@ from msgspec import Struct
 
 from benchmarks import _child
 from benchmarks._cluster import Cluster
-from numalign.api.decode.sharing import SharedPods
 from numalign.api.nrt import normalise
 from numalign.api.nrt.wire import NodeResourceTopology
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod
+from numalign.api.objects.sharing import SharedPods
 from numalign.placement.engine import Engine
 from numalign.placement.rules.clusterstate import ClusterState
 from numalign.scheduler import main

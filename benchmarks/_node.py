@@ -16,8 +16,7 @@ import msgspec
 from numalign.agent.sources import checkpoints, podresources
 from numalign.agent.sources import podresources as messages
 from numalign.agent.sources import pods as podsapi
-from numalign.api.attributes import cpuset
-from numalign.api.decode import protomessages
+from numalign.api.decode import cpuset, protobuf
 from numalign.kubelet import configuration
 from numalign.kubelet.machine import presets
 from numalign.lab import machinetree
@@ -79,22 +78,22 @@ class Node:
             {"name": pod["name"], "namespace": "production", "containers": [{"name": "main", "cpus": [pod["cpu"]]}]}
             for pod in self.pods
         ]
-        pods = [protomessages.written(each, messages.POD) for each in listed]
-        return protomessages.written({"pods": pods}, messages.LIST_ANSWER)
+        pods = [protobuf.encode_message(each, messages.POD) for each in listed]
+        return protobuf.encode_message({"pods": pods}, messages.LIST_ANSWER)
 
     async def allocatable(self, _: bytes) -> bytes:
-        return protomessages.written({"cpus": list(CPUS[1:])}, messages.ALLOCATABLE)
+        return protobuf.encode_message({"cpus": list(CPUS[1:])}, messages.ALLOCATABLE)
 
     async def list_pods(self, _: bytes) -> bytes:
-        pods = [protomessages.written(_told(pod), podsapi.POD) for pod in self.pods]
-        return protomessages.written({"pods": pods}, podsapi.LIST)
+        pods = [protobuf.encode_message(_told(pod), podsapi.POD) for pod in self.pods]
+        return protobuf.encode_message({"pods": pods}, podsapi.LIST)
 
     async def watch_pods(self, _: bytes) -> AsyncIterator[bytes]:
         heard: asyncio.Queue[bytes] = asyncio.Queue()
         self._heard.append(heard)
         for pod in self.pods:
             yield _event(podsapi.Change.ADDED, pod)
-        yield protomessages.written({"type": int(podsapi.Change.SYNCED)}, podsapi.EVENT)
+        yield protobuf.encode_message({"type": int(podsapi.Change.SYNCED)}, podsapi.EVENT)
         while True:
             yield await heard.get()
 
@@ -122,4 +121,4 @@ def _told(pod: dict[str, Any]) -> dict[str, Any]:
 
 
 def _event(change: podsapi.Change, pod: dict[str, Any]) -> bytes:
-    return protomessages.written({"type": int(change), "pod": _told(pod)}, podsapi.EVENT)
+    return protobuf.encode_message({"type": int(change), "pod": _told(pod)}, podsapi.EVENT)

@@ -3,13 +3,12 @@
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from numalign.api.attributes import cpuset
 from numalign.api.attributes.attributes import NodeFacts
 from numalign.api.attributes.coremap import Core
 from numalign.api.attributes.deviceclasses import DeviceClass
-from numalign.api.attributes.managers import KubeletBuild, ManagerPolicies
-from numalign.api.attributes.memorystate import MemoryZone
+from numalign.api.attributes.managers import KubeletBuild, ManagerPolicies, MemoryZone
 from numalign.api.attributes.podplacements import HeldDevices, Holding, MemoryBlock, PodPlacement
+from numalign.api.decode import cpuset
 from numalign.api.decode.quantity import INT64_MAX
 from numalign.api.nrt import fingerprint, placementcodec
 from numalign.api.nrt.nodetopology import Amounts, Fingerprint, NodeTopology, Zone

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from numalign.api.decode import mergepatch
+from numalign.api.decode import decode
 from numalign.simulator.apiserver.patches import ApplyConflict, BadPatch, apply, jsonpatch, strategic, typed
 from numalign.simulator.apiserver.patches.apply import FieldManager
 from numalign.simulator.apiserver.schemas import builtin, registry, structural, typedefs
@@ -69,7 +69,7 @@ class Step:
             return self.fields().apply(live, self.body, self.manager, force=self.force)
         if self.way == "strategic":
             return strategic.applied(live, self.body, kind)
-        return (jsonpatch if self.way == "json" else mergepatch).applied(live, self.body)
+        return (jsonpatch if self.way == "json" else decode).applied(live, self.body)
 
     def tracked(self, live: Any, after: Any) -> Any:
         metadata = {key: value for key, value in after["metadata"].items() if key != "managedFields"}

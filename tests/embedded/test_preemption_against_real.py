@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from numalign.api.decode import decode
-from numalign.api.objects.disruption import PodDisruptionBudget
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod
+from numalign.api.objects.workloads import PodDisruptionBudget
 from numalign.api.schedulerconfig.pluginargs import DefaultPreemptionArgs
 from numalign.placement import facts
 from numalign.scheduler.choose import messages

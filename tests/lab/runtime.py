@@ -6,8 +6,8 @@ from collections.abc import Container
 from pathlib import Path
 from typing import Final
 
-from numalign.api.decode import protomessages
-from numalign.api.decode.protomessages import TEXTS, Field, Message
+from numalign.api.decode import protobuf
+from numalign.api.decode.protobuf import TEXTS, Field, Message
 from numalign.lab import node as nodes
 from numalign.lab.node import LabNode
 from numalign.process import rpc
@@ -25,12 +25,12 @@ async def end(node: LabNode, uid: str, names: Container[str]) -> list[str]:
     socket = Path("/proc", str(node.parts["runtime"].pid), "root", Path(nodes.RUNTIME_SOCKET).relative_to("/"))
     channel = rpc.Channel(socket)
     try:
-        listed = protomessages.read(await channel.call(f"{SERVICE}/ListContainers", b""), LIST)
+        listed = protobuf.decode_message(await channel.call(f"{SERVICE}/ListContainers", b""), LIST)
         ended = []
         for each in listed.get("containers", ()):
             labels = {entry["key"]: entry["value"] for entry in each.get("labels", ())}
             if each.get("state") == RUNNING and labels[POD_UID] == uid and labels[CONTAINER_NAME] in names:
-                await channel.call(f"{SERVICE}/StopContainer", protomessages.written({"id": each["id"]}, STOP))
+                await channel.call(f"{SERVICE}/StopContainer", protobuf.encode_message({"id": each["id"]}, STOP))
                 ended.append(labels[CONTAINER_NAME])
         return ended
     finally:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.kubelet.cpu import topology
 from numalign.kubelet.cpu.state import CPUState
 from numalign.kubelet.device import DeviceState

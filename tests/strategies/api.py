@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from numalign.api.attributes import cpuset
-from numalign.api.decode import decode, quantity
+from numalign.api.decode import cpuset, decode, quantity
 from numalign.api.objects import pod
 
 Json = dict[str, Any]

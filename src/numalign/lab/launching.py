@@ -23,13 +23,13 @@ def command(program: Sequence[str], mounts: Iterable[tuple[str, str]], *, parent
 
 
 def main(asked: str) -> None:
-    told = json.loads(asked)
+    options = json.loads(asked)
     libc = ctypes.CDLL(None, use_errno=True)
-    if told["parent"]:
-        _end_with(libc, told["parent"])
-    if told["mounts"]:
-        _mount(libc, told["mounts"])
-    os.execv(told["program"][0], told["program"])
+    if options["parent"]:
+        _end_with(libc, options["parent"])
+    if options["mounts"]:
+        _mount(libc, options["mounts"])
+    os.execv(options["program"][0], options["program"])
 
 
 def _end_with(libc: ctypes.CDLL, parent: int) -> None:

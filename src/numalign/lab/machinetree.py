@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.kubelet.machine import cores as machinecores
 from numalign.kubelet.machine.machine import Core, HugePages, Machine, Zone
 
@@ -165,7 +165,7 @@ def _cpuinfo(machine: Machine) -> str:
         cores[core.socket] = cores.get(core.socket, 0) + 1
     blocks = []
     for cpu, (number, core) in sorted(threads.items()):
-        told = {
+        fields = {
             "processor": cpu,
             "vendor_id": "numalign",
             "model name": machine.name,
@@ -175,7 +175,7 @@ def _cpuinfo(machine: Machine) -> str:
             "core id": number,
             "cpu cores": cores[core.socket],
         }
-        blocks.append("\n".join(f"{name}\t: {value}" for name, value in told.items()) + "\n")
+        blocks.append("\n".join(f"{name}\t: {value}" for name, value in fields.items()) + "\n")
     return "\n".join(blocks)
 
 

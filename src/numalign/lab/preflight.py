@@ -62,9 +62,9 @@ def release() -> None:
 
 def _is_mounted_over(folder: str) -> bool:
     """Whether any process has a mount there: each may have its own mount namespace."""
-    for told in PROCESSES.glob("[0-9]*/mountinfo"):
+    for mounts in PROCESSES.glob("[0-9]*/mountinfo"):
         try:
-            if f" {folder} " in told.read_text():
+            if f" {folder} " in mounts.read_text():
                 return True
         except OSError:
             continue  # the process has ended

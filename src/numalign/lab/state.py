@@ -77,8 +77,8 @@ def logs(name: str) -> dict[str, Path]:
 def clear(name: str) -> bool:
     """End the remaining processes of a crashed lab and remove its folder; False if there was none."""
     place = SHELF.folder(name)
-    told = SHELF.last_told(name)
-    for piece in told.pieces if told is not None else ():
+    state = SHELF.last_told(name)
+    for piece in state.pieces if state is not None else ():
         if piece.pid is not None and piece.runs:
             os.kill(piece.pid, signal.SIGKILL)
     there = place.is_dir()

@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
-from numalign.api.nrt import repairs
+from numalign.api.attributes import repairs
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.api.objects import resourcenames
 from numalign.api.objects.node import Node
@@ -22,11 +22,11 @@ from numalign.api.objects.pod import Pod
 from numalign.kubelet import demand as demands
 from numalign.placement import settings as modes
 from numalign.placement import view
-from numalign.placement.columns import fit
+from numalign.placement.columns import nodetotals
 from numalign.placement.columns.changelog import ChangeLog
 from numalign.placement.columns.columns import Columns
+from numalign.placement.columns.nodetotals import NodeTotals
 from numalign.placement.columns.shapes import Shape, Shapes
-from numalign.placement.columns.tenants import Tenants
 from numalign.placement.decisions import Codes, Decision, Statistics, Wake
 from numalign.placement.exact import ExactFlavour
 from numalign.placement.facts import (
@@ -64,15 +64,15 @@ class Engine:
         self.shapes = Shapes()
         self.problems: Counter[str] = Counter()
         """What was left out or put right, by name."""
-        self.tenants = Tenants(self.columns)
+        self.node_totals = NodeTotals(self.columns)
         self._nodes: set[str] = set()
         self._reports: set[str] = set()
         self._gone: set[str] = set()
         self._many_shapes = MANY_SHAPES
         self.flavour: Flavour = (
-            ExactFlavour(self.settings, self.columns, self.shapes, self.tenants)
+            ExactFlavour(self.settings, self.columns, self.shapes, self.node_totals)
             if self.settings.flavour == "exact"
-            else ReferenceFlavour(self.settings, self.columns, self.tenants)
+            else ReferenceFlavour(self.settings, self.columns, self.node_totals)
         )
 
     def apply(self, fact: Fact) -> list[Wake]:
@@ -85,7 +85,7 @@ class Engine:
             case PodSeen(pod=pod) | PodAssumed(pod=pod) if pod.spec.node_name:
                 self._pod(pod)
             case BindFailed(uid=uid):
-                self.tenants.drop(uid)
+                self.node_totals.drop(uid)
         wakes = self.flavour.apply(fact)
         match fact:
             case NodeGone(name=name):
@@ -146,7 +146,7 @@ class Engine:
 
     def counts(self, uid: str) -> bool:
         """Whether the pod counts for the totals of some node."""
-        return uid in self.tenants
+        return uid in self.node_totals
 
     def refuses(self, shape: Shape, node: str) -> bool:
         """Whether a pod of this shape need not be tried on the node as it is now."""
@@ -162,7 +162,7 @@ class Engine:
         """The pod on this row, for a profile that does not look at zones: its totals are charged at once, and its zones
         like those of a pod that another scheduler bound."""
         uid, node = demands.identity(pod), self.columns.names[row]
-        if uid in self.tenants:
+        if uid in self.node_totals:
             self.apply(BindFailed(uid))
         self.apply(PodAssumed(structs.replace(pod, spec=structs.replace(pod.spec, node_name=node)), now))
         return Decision(uid=uid, node=node, pod=pod)
@@ -229,7 +229,7 @@ class Engine:
         is_new = name not in self.columns.rows
         row = self.columns.row(name)
         if is_new:
-            self.tenants.arrived(name)
+            self.node_totals.arrived(name)
         return row
 
     def _drop_row(self, name: str) -> None:
@@ -239,17 +239,17 @@ class Engine:
             return
         if name not in self._nodes and name not in self._reports:
             self.columns.drop(name)
-            self.tenants.left(name)
+            self.node_totals.left(name)
         elif name not in self._nodes:
             self.columns.set_totals(row, {}, 0)
 
     def _pod(self, pod: Pod) -> None:
         uid = demands.identity(pod)
         if pod.status.is_finished:
-            self.tenants.drop(uid)
+            self.node_totals.drop(uid)
         elif uid not in self._gone:
             shape = self.shapes.intern_any(pod, self.problems)
-            self.tenants.put(uid, pod.spec.node_name, fit.totals(shape, self.columns).pairs)
+            self.node_totals.put(uid, pod.spec.node_name, nodetotals.totals(shape, self.columns).pairs)
 
     def _forget_shapes(self) -> None:
         """Now and then: of the shapes met so far most may be those of pods that are long gone."""
@@ -263,4 +263,4 @@ class Engine:
         """Deleted pods count for their node as long as their containers may still run there."""
         for uid in [uid for uid in uids if not self.flavour.charges(uid)]:
             self._gone.discard(uid)
-            self.tenants.drop(uid)
+            self.node_totals.drop(uid)

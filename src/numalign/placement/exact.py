@@ -17,12 +17,12 @@ from numalign.api.errors import BadObject
 from numalign.api.objects.pod import Pod
 from numalign.kubelet import demand as demands
 from numalign.placement import kernels
-from numalign.placement.columns import fit, templates
+from numalign.placement.columns import nodetotals, templates
 from numalign.placement.columns.columns import MIXED, NOBODY, UNREPORTED, UNSOUND, Columns
 from numalign.placement.columns.holdings import Holding, Source
+from numalign.placement.columns.nodetotals import NodeTotals
 from numalign.placement.columns.shapes import Shape, Shapes
 from numalign.placement.columns.templates import Templates, aligned
-from numalign.placement.columns.tenants import Tenants
 from numalign.placement.commit.committer import Committer
 from numalign.placement.decisions import (
     LAST_RESORT,
@@ -69,7 +69,7 @@ CODES: Final = {
 class ExactFlavour:
     """Decisions on the mirrored ledger."""
 
-    def __init__(self, settings: Settings, columns: Columns, shapes: Shapes, tenants: Tenants) -> None:
+    def __init__(self, settings: Settings, columns: Columns, shapes: Shapes, node_totals: NodeTotals) -> None:
         self.mirror = LedgerSync(columns, shapes, self._placed_by_others, self._revised)
         self.committer = Committer(self.mirror, shapes, trust_bind_order=settings.trust_bind_order)
         weights = tuple(sorted((columns.column(name), weight) for name, weight in settings.weights.items()))
@@ -78,7 +78,7 @@ class ExactFlavour:
         self._settings = settings
         self.columns = columns
         self._shapes = shapes
-        self.tenants = tenants
+        self.node_totals = node_totals
         self._searches = 0
         """For the pod at hand, so far."""
 
@@ -153,7 +153,7 @@ class ExactFlavour:
     def place(self, pod: Pod, shape: Shape, number: int) -> Decision | None:
         """The pod on a row that somebody else has picked."""
         uid = demands.identity(pod)
-        if uid in self.tenants:
+        if uid in self.node_totals:
             self._withdraw(uid)
         self.mirror.refresh()
         table = self.table(shape)
@@ -177,7 +177,7 @@ class ExactFlavour:
     def _withdraw(self, uid: str) -> None:
         """A pod is decided once more: what was decided before did not come about."""
         self.mirror.apply(BindFailed(uid))
-        self.tenants.drop(uid)
+        self.node_totals.drop(uid)
         self.mirror.refresh()
 
     def _placed(self, pod: Pod, table: VerdictTable, number: int) -> Decision | None:
@@ -197,24 +197,25 @@ class ExactFlavour:
             table.turn_down(number, Code.NOT_CERTAIN, demands.identity(pod))
             return None
         self.mirror.refresh()
-        return self._counted(self._decision(pod, table, number, held), table)
+        decision = self._decision(pod, table, number, held)
+        self._count(decision, table)
+        return decision
 
     def _placed_unreported(self, pod: Pod, table: VerdictTable, number: int) -> Decision:
         """Where only the node as a whole counts: whether it has room for another one is known right away."""
         decision, log = self._decision(pod, table, number, NOTHING), self.columns.log
         is_current = table.seen == log.generation
-        has_room = fit.charge(self.columns, number, table.totals)
-        self.tenants.note(decision.uid, self.columns.names[number], table.totals.pairs)
+        self._count(decision, table)
         self.mirror.enter(decision, number, NOBODY)
         if is_current:
             table.seen = log.generation
-            if not has_room:
+            if not nodetotals.fits_row(self.columns, number, table.totals):
                 table.codes[number] = Code.TOTALS
         return decision
 
     def _placed_simply(self, pod: Pod, table: VerdictTable, number: int) -> Decision | None:
         """By numbers alone, where every container has one zone in whatever order pods arrive."""
-        columns, flat = self.columns, self.columns.flat
+        flat = self.columns.flat
         kind, tenure, masks = flat.kind[number], flat.tenure[number], table.masks[number].tobytes()
         if flat.loose[number] or tenure == UNSOUND:
             return None
@@ -227,9 +228,8 @@ class ExactFlavour:
                 return None
             flat.tenure[number] = table.shape.number if tenure in (NOBODY, table.shape.number) else MIXED
         chargerow.take(flat, number, spots, self.evaluation.plan(table, kind))
-        fit.charge(columns, number, table.totals)
         decision = self._decision(pod, table, number, template)
-        self.tenants.note(decision.uid, columns.names[number], table.totals.pairs)
+        self._count(decision, table)
         self.mirror.enter(decision, number, tenure)
         return decision
 
@@ -286,10 +286,9 @@ class ExactFlavour:
         uid, node, score = demands.identity(pod), self.columns.names[number], table.codes.item(number)
         return Decision(uid, node, score, warning, holder, pod)
 
-    def _counted(self, decision: Decision, table: VerdictTable) -> Decision:
+    def _count(self, decision: Decision, table: VerdictTable) -> None:
         """For the node as a whole."""
-        self.tenants.put(decision.uid, decision.node, table.totals.pairs)
-        return decision
+        self.node_totals.put(decision.uid, decision.node, table.totals.pairs)
 
     def _ask(self, table: VerdictTable, number: int) -> int:
         program = self.evaluation.program(table, int(self.columns.kind[number]))

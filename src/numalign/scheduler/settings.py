@@ -14,12 +14,12 @@ import msgspec
 from msgspec import Struct, structs
 
 from numalign.api import errors
-from numalign.api.decode import decode, fields, strict
+from numalign.api.decode import decode, fields
 from numalign.api.decode import structs as wire
 from numalign.api.decode.fields import INT32_MAX, Field
 from numalign.api.decode.structs import Wire
 from numalign.api.errors import BadObject
-from numalign.api.schedulerconfig import configuration, durations, pluginargs
+from numalign.api.schedulerconfig import configuration, pluginargs
 from numalign.api.schedulerconfig.configuration import Configuration, Profile
 from numalign.api.schedulerconfig.pluginargs import Reader
 from numalign.api.schedulerconfig.plugins import NUMALIGN, ZONES, Point
@@ -128,8 +128,8 @@ def waiting(config: Configuration) -> queue.QueueSettings:
 
 def _topology_match(args: Field) -> NodeResourceTopologyMatchArgs:
     own = pluginargs.own_fields(args, ZONES, VERSIONS)
-    strict.refuse_unknown(own, NodeResourceTopologyMatchArgs)
-    with strict.under(own):
+    pluginargs.refuse_unknown(own, NodeResourceTopologyMatchArgs)
+    with pluginargs.under(own):
         return reference.complete(fields.named(own) if own.given else {})
 
 
@@ -146,12 +146,12 @@ def _numalign(args: Field) -> NumalignArgs:
         live_shapes=_count(own.at("liveShapes"), default.live_shapes),
         seed=fields.integer(seed, 0, INT64_MAX) if seed.given else None,
         parallel_binds=_count(own.at("parallelBinds"), default.parallel_binds),
-        pod_max_in_unschedulable_pods_duration=durations.read(longest, default.pod_max_in_unschedulable_pods_duration),
+        pod_max_in_unschedulable_pods_duration=fields.duration(longest, default.pod_max_in_unschedulable_pods_duration),
         delete_rejected_pods=_flag(own.at("deleteRejectedPods")),
     )
     if read.pod_max_in_unschedulable_pods_duration < 0:
         raise longest.bad(f"{errors.echo(longest.value)} is less than nothing")
-    with strict.under(own):
+    with pluginargs.under(own):
         engines.cache_mode(engines.Settings(flavour=read.flavour, cache_mode=read.cache_mode))
     return read
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from numalign.agent.deviceplugin import plugin
-from numalign.api.decode import protomessages
-from numalign.api.decode.protomessages import Message, Tree
+from numalign.api.decode import protobuf
+from numalign.api.decode.protobuf import Message, Tree
 from numalign.process import rpc
 
 
@@ -52,13 +52,15 @@ class DeviceManager:
             await self._told.wait_for(holds)
 
     async def ask(self, resource: str, call: str, tree: Mapping[str, Any], form: tuple[Message, Message]) -> Tree:
-        request = protomessages.written(tree, form[0])
-        return protomessages.read(await self._channels[resource].call(f"/{plugin.PLUGIN}/{call}", request), form[1])
+        request = protobuf.encode_message(tree, form[0])
+        return protobuf.decode_message(
+            await self._channels[resource].call(f"/{plugin.PLUGIN}/{call}", request), form[1]
+        )
 
     async def _register(self, request: bytes) -> bytes:
         if self.refusal is not None:
             raise self.refusal
-        told = protomessages.read(request, plugin.REGISTER)
+        told = protobuf.decode_message(request, plugin.REGISTER)
         resource = told["resource"]
         self._channels[resource] = rpc.Channel(self.folder / told["endpoint"])
         self._streams[resource] = asyncio.create_task(self._listen(resource))
@@ -71,5 +73,5 @@ class DeviceManager:
         with contextlib.suppress(rpc.CallFailed):
             async for answer in self._channels[resource].stream(f"/{plugin.PLUGIN}/ListAndWatch", b""):
                 async with self._told:
-                    self.devices[resource] = protomessages.read(answer, plugin.DEVICES).get("devices", [])
+                    self.devices[resource] = protobuf.decode_message(answer, plugin.DEVICES).get("devices", [])
                     self._told.notify_all()

@@ -23,7 +23,7 @@ from numalign.agent.sources import checkpoints
 from numalign.agent.sources.podresources import Allocatable, PodResources, PodResourcesError
 from numalign.agent.triggers.schedule import Pace
 from numalign.agent.triggers.triggers import Triggers, of_kubelet
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.api.decode import structs as wire
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.api.objects.pod import Pod

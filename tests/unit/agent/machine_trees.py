@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec import structs
 
 from numalign.agent.sources import sysfs
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.kubelet.machine import presets
 from numalign.kubelet.machine.machine import Core, Machine, Zone
 from numalign.lab import machinetree

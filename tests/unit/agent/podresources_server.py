@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from numalign.agent.sources import podresources as messages
-from numalign.api.decode import protomessages
+from numalign.api.decode import protobuf
 from numalign.process import rpc
 
 Tree = Mapping[str, Any]
@@ -34,21 +34,21 @@ class FakeKubelet:
 
     async def list(self, request: bytes) -> bytes:
         await self._called("List")
-        pods = [protomessages.written(pod, messages.POD) for pod in self.pods]
-        return protomessages.written({"pods": pods}, messages.LIST_ANSWER)
+        pods = [protobuf.encode_message(pod, messages.POD) for pod in self.pods]
+        return protobuf.encode_message({"pods": pods}, messages.LIST_ANSWER)
 
     async def get_allocatable(self, request: bytes) -> bytes:
         await self._called("GetAllocatableResources")
         tree = dict(self.allocatable or {})
-        tree["devices"] = [protomessages.written(each, messages.DEVICES) for each in tree.get("devices", ())]
-        return protomessages.written(tree, messages.ALLOCATABLE)
+        tree["devices"] = [protobuf.encode_message(each, messages.DEVICES) for each in tree.get("devices", ())]
+        return protobuf.encode_message(tree, messages.ALLOCATABLE)
 
     async def get(self, request: bytes) -> bytes:
         await self._called("Get")
-        asked = protomessages.read(request, messages.GET_REQUEST)
+        asked = protobuf.decode_message(request, messages.GET_REQUEST)
         for pod in self.pods:
             if asked == {"name": pod["name"], "namespace": pod["namespace"]}:
-                return protomessages.written({"pod": pod}, messages.GET_ANSWER)
+                return protobuf.encode_message({"pod": pod}, messages.GET_ANSWER)
         raise rpc.CallFailed("UNKNOWN", f"pod {asked['name']} in namespace {asked['namespace']} not found")
 
     async def _called(self, call: str) -> None:

@@ -13,8 +13,8 @@ from numalign.agent.deviceplugin import plugin as devicepluginmessages
 from numalign.agent.sources import podresources as messages
 from numalign.agent.sources import pods as podsapi
 from numalign.agent.sources.podresources import ContainerResources, DeviceEntry, MemoryEntry, PodResources
-from numalign.api.decode import protomessages, protowire
-from numalign.api.decode.protowire import BadProtobuf
+from numalign.api.decode import protobuf
+from numalign.api.decode.protobuf import BadProtobuf
 from tests.campaigns import campaign
 from tests.unit.agent import recorded
 
@@ -60,8 +60,8 @@ def test_an_answer_that_comes_again_reads_the_same() -> None:
 
 
 def test_pods_with_what_podresources_does_not_tell() -> None:
-    raw = protomessages.read(recorded.answer("ListPods"), podsapi.LIST)["pods"]
-    pods = [protomessages.read(each, podsapi.POD) for each in raw]
+    raw = protobuf.decode_message(recorded.answer("ListPods"), podsapi.LIST)["pods"]
+    pods = [protobuf.decode_message(each, podsapi.POD) for each in raw]
     assert [(pod["metadata"]["name"], pod["status"]) for pod in pods] == [
         ("both", {"phase": "Running", "qos": "Guaranteed"}),
         ("train", {"phase": "Running", "qos": "Guaranteed"}),
@@ -96,9 +96,9 @@ def read_all(body: bytes) -> None:
             read(body)
     for table in tables:
         with contextlib.suppress(BadProtobuf):
-            protomessages.read(body, table)
+            protobuf.decode_message(body, table)
     with contextlib.suppress(BadProtobuf):
-        assert sum(1 for _ in protowire.fields(body)) <= len(body)
+        assert sum(1 for _ in protobuf.fields(body)) <= len(body)
 
 
 @pytest.mark.parametrize("count", [pytest.param(5000, id="quick"), campaign(5000)])

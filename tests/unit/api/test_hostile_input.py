@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from numalign.api import errors
-from numalign.api.attributes import cpuset
-from numalign.api.decode import decode, quantity
+from numalign.api.decode import cpuset, decode, quantity
 from numalign.api.objects import node, pod
 from tests.strategies import hostile
 

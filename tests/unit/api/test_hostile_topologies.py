@@ -17,8 +17,7 @@ import pytest
 from numalign.api.attributes import attributes
 from numalign.api.attributes.coremap import Core
 from numalign.api.attributes.deviceclasses import DeviceClass
-from numalign.api.attributes.managers import KubeletBuild, ManagerPolicies
-from numalign.api.attributes.memorystate import MemoryZone
+from numalign.api.attributes.managers import KubeletBuild, ManagerPolicies, MemoryZone
 from numalign.api.attributes.podplacements import HeldDevices, Holding, MemoryBlock, PodPlacement
 from numalign.api.decode import structs
 from numalign.api.decode.quantity import INT64_MAX

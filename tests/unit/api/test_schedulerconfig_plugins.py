@@ -8,16 +8,16 @@ import pytest
 
 from numalign.api import errors
 from numalign.api.decode import fields
-from numalign.api.schedulerconfig import pluginsets
+from numalign.api.schedulerconfig import configuration
+from numalign.api.schedulerconfig.configuration import Plugins
 from numalign.api.schedulerconfig.plugins import POINTS, ZONES, Point
-from numalign.api.schedulerconfig.pluginsets import Plugins
 
 Sets = dict[str, Any]
 
 
 def effective(value: Sets | None, warnings: list[str] | None = None) -> Plugins:
     field = fields.root({"plugins": value}, "KubeSchedulerConfiguration", "file").at("plugins")
-    return pluginsets.read(field, [] if warnings is None else warnings)
+    return configuration.read_plugins(field, [] if warnings is None else warnings)
 
 
 def named(*names: str) -> list[dict[str, str]]:

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from numalign.api.attributes import cpuset
-from numalign.api.decode import quantity
+from numalign.api.decode import cpuset, quantity
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.pod import Container, Pod, PodSpec, ResourceList, ResourceRequirements
 from numalign.kubelet import start

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.api.objects.pod import Pod
 from numalign.kubelet import admission
 from numalign.kubelet.admission import SLOW, Outcome

@@ -2,7 +2,7 @@
 
 import pytest
 
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.api.objects.pod import Pod
 from numalign.kubelet import admission, start
 from numalign.kubelet.refusals import StartRefusal

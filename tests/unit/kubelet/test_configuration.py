@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.kubelet import configuration, versions
 from numalign.kubelet.machine import presets
 from numalign.kubelet.settings import MemoryReservation, Settings

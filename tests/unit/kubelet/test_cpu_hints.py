@@ -2,7 +2,7 @@
 
 import pytest
 
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.api.objects.pod import Container
 from numalign.kubelet import demand as demands
 from numalign.kubelet.cpu.state import CPUState, Reuse

@@ -2,7 +2,7 @@
 
 import pytest
 
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.kubelet.cpu import assignment, topology
 from numalign.kubelet.cpu.assignment import Picking
 from numalign.kubelet.machine.machine import Core, Machine, Zone

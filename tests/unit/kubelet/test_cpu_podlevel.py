@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.api.objects.pod import Container, Pod
 from numalign.kubelet import demand as demands
 from numalign.kubelet.cpu import static

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.kubelet.cpu import static
 from numalign.kubelet.cpu.state import CPUState, Reuse
 from numalign.kubelet.cpu.static import ACROSS_CORES, ACROSS_NUMA, FULL_PCPUS_ONLY, STRICT_RESERVATION, StaticCPUs

@@ -2,7 +2,7 @@
 
 import pytest
 
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.kubelet.cpu import topology
 from numalign.kubelet.cpu.topology import CPUTopology
 from numalign.kubelet.machine.machine import Core, Machine, Zone

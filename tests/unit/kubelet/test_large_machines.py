@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.api.objects.pod import Container, Pod, ResourceRequirements
 from numalign.kubelet.machine import presets
 from numalign.kubelet.machine.machine import Machine

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.kubelet import admission, start
 from numalign.kubelet.cpu.assignment import HANGS
 from numalign.kubelet.refusals import Undecided

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from numalign.api.attributes import cpuset
-from numalign.api.decode import quantity
+from numalign.api.decode import cpuset, quantity
 from numalign.kubelet import demand as demands
 from numalign.kubelet.demand import PodDemand, Reading
 from numalign.kubelet.memory.state import MemoryState, Reuse, Table

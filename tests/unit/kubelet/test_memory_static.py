@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from numalign.api.attributes import cpuset
-from numalign.api.decode import quantity
+from numalign.api.decode import cpuset, quantity
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.pod import Container, Pod
 from numalign.kubelet import demand as demands

@@ -5,8 +5,7 @@ from collections.abc import Callable
 import pytest
 from msgspec import structs
 
-from numalign.api.attributes import cpuset
-from numalign.api.decode import quantity
+from numalign.api.decode import cpuset, quantity
 from numalign.api.objects.pod import ContainerStatus, PodStatus
 from numalign.kubelet import admission, start
 from numalign.kubelet.admission import Outcome

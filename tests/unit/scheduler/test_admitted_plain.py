@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.kubelet.cpu.static import StaticCPUs
 from numalign.kubelet.machine.machine import Machine

@@ -17,8 +17,8 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct, structs
 
-from numalign.api.decode import protomessages
-from numalign.api.decode.protomessages import Tree
+from numalign.api.decode import protobuf
+from numalign.api.decode.protobuf import Tree
 from numalign.kubelet import device
 from numalign.kubelet.device import Ids, Preference
 from numalign.kubelet.machine.machine import DevicePlugin
@@ -109,8 +109,8 @@ class Gift(Struct, frozen=True):
     def to(self, ids: Sequence[str]) -> Tree:
         """For a container with these devices, in the names of `devicepluginmessages`."""
         return {
-            "env": protomessages.entries(_filled(self.env, ids)),
-            "annotations": protomessages.entries(_filled(self.annotations, ids)),
+            "env": protobuf.entries(_filled(self.env, ids)),
+            "annotations": protobuf.entries(_filled(self.annotations, ids)),
             "mounts": _repeated(self.mounts, ids),
             "files": _repeated(self.files, ids),
             "cdi": _repeated(self.cdi, ids),

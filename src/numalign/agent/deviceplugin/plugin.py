@@ -18,9 +18,8 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
 from numalign.agent.deviceplugin.offer import Offer, preferred
-from numalign.api.decode import protomessages
-from numalign.api.decode.protomessages import TEXTS, Field, Message, Tree
-from numalign.api.decode.protowire import BadProtobuf
+from numalign.api.decode import protobuf
+from numalign.api.decode.protobuf import TEXTS, BadProtobuf, Field, Message, Tree
 from numalign.kubelet.device import Preference
 from numalign.kubelet.machine.machine import Device
 from numalign.process import log, rpc
@@ -104,7 +103,7 @@ class Plugin:
         return rpc.Service(PLUGIN, calls, {"ListAndWatch": self._list_and_watch})
 
     async def _options(self, request: bytes) -> bytes:
-        return protomessages.written(self.offer.options, OPTIONS)
+        return protobuf.encode_message(self.offer.options, OPTIONS)
 
     async def _list_and_watch(self, request: bytes) -> AsyncIterator[bytes]:
         self.streams += 1
@@ -113,7 +112,7 @@ class Plugin:
             while True:
                 changed = self._changed
                 devices = [_told(device) for device in self.offer.plugin.devices]
-                yield protomessages.written({"devices": devices}, DEVICES)
+                yield protobuf.encode_message({"devices": devices}, DEVICES)
                 await changed.wait()
         finally:
             self.streams -= 1
@@ -122,7 +121,7 @@ class Plugin:
     async def _preferred(self, request: bytes) -> bytes:
         asked = _read(request, PREFERENCES).get("containers", [])
         answers = [{"ids": sorted(self._choice(each))} for each in asked]
-        return protomessages.written({"containers": answers}, PREFERRED)
+        return protobuf.encode_message({"containers": answers}, PREFERRED)
 
     def _choice(self, asked: Tree) -> frozenset[str]:
         available, needed = frozenset(asked.get("available", ())), frozenset(asked.get("must_include", ()))
@@ -135,7 +134,7 @@ class Plugin:
         for ids in asked:
             self._check(ids)
             LOG.info("allocated", extra=log.about(resource=self.resource, devices=",".join(ids)))
-        return protomessages.written({"containers": [self.offer.gift.to(ids) for ids in asked]}, ALLOCATED)
+        return protobuf.encode_message({"containers": [self.offer.gift.to(ids) for ids in asked]}, ALLOCATED)
 
     async def _pre_start(self, request: bytes) -> bytes:
         ids = sorted(_read(request, IDS).get("ids", ()))
@@ -159,6 +158,6 @@ def _told(device: Device) -> Tree:
 
 def _read(request: bytes, message: Message) -> Tree:
     try:
-        return protomessages.read(request, message)
+        return protobuf.decode_message(request, message)
     except BadProtobuf as problem:
         raise rpc.CallFailed("INVALID_ARGUMENT", str(problem)) from None

@@ -18,7 +18,7 @@ from numalign.agent.deviceplugin import plugin as messages
 from numalign.agent.deviceplugin.config import Offers
 from numalign.agent.deviceplugin.offer import Offer
 from numalign.agent.deviceplugin.plugin import Plugin
-from numalign.api.decode import protomessages
+from numalign.api.decode import protobuf
 from numalign.api.errors import BadObject
 from numalign.process import log, rpc
 
@@ -77,7 +77,7 @@ class Registered:
         }
         channel = rpc.Channel(self._kubelet)
         try:
-            body = protomessages.written(request, messages.REGISTER)
+            body = protobuf.encode_message(request, messages.REGISTER)
             await channel.call(f"/{messages.REGISTRATION}/Register", body, PATIENCE)
         finally:
             await channel.close()

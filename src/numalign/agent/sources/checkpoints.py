@@ -22,7 +22,7 @@ import msgspec
 from msgspec import Struct, field
 
 from numalign.api import errors
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.kubelet.cpu.state import CPUState
 from numalign.kubelet.device import DeviceState, Ids
 from numalign.kubelet.machine import machinefile

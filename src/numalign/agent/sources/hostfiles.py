@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from numalign.api import errors
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 
 LARGEST: Final = 1 << 16
 """Bytes; no file of sysfs is longer than a page of the kernel's memory."""

@@ -30,7 +30,7 @@ from msgspec import Struct, field
 from numalign.agent.sources import hostfiles
 from numalign.agent.sources.hostfiles import Files
 from numalign.api import errors
-from numalign.api.decode import fields, mergepatch, yamltext
+from numalign.api.decode import decode, fields, yamltext
 from numalign.kube.errors import KubeError
 from numalign.kube.request import Repeat, Request
 from numalign.kube.transport.sender import Sender
@@ -257,7 +257,7 @@ def _from_files(sources: Sources) -> tuple[Object, str, int]:
     told = _loaded(sources.at(file)) if file else HEAD | {"evictionHard": {}}
     drop_ins = list(_drop_ins(sources.at(folder))) if folder else []
     for path in drop_ins:
-        told = mergepatch.applied(told, _parsed(path))
+        told = decode.merge_patch(told, _parsed(path))
     source = ", ".join(
         filter(None, (file, f"{len(drop_ins)} drop-ins" * bool(drop_ins), "flags" * bool(seen.overrules)))
     )

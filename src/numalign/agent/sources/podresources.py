@@ -23,9 +23,8 @@ from urllib.parse import unquote, urlsplit
 from msgspec import Struct
 
 from numalign.api import errors
-from numalign.api.decode import protomessages
-from numalign.api.decode.protomessages import Field, Message, Tree
-from numalign.api.decode.protowire import BadProtobuf
+from numalign.api.decode import protobuf
+from numalign.api.decode.protobuf import BadProtobuf, Field, Message, Tree
 from numalign.process import rpc
 
 
@@ -110,23 +109,25 @@ class Reader:
         self._offer: tuple[bytes, Allocatable] | None = None
 
     def pods(self, answer: bytes) -> tuple[PodResources, ...]:
-        raw: list[bytes] = protomessages.read(answer, LIST_ANSWER).get("pods", [])
-        self._pods = {each: self._pods.get(each) or pod(protomessages.read(each, POD)) for each in raw}
+        raw: list[bytes] = protobuf.decode_message(answer, LIST_ANSWER).get("pods", [])
+        self._pods = {each: self._pods.get(each) or pod(protobuf.decode_message(each, POD)) for each in raw}
         return tuple(sorted(self._pods.values(), key=lambda each: (each.namespace, each.name)))
 
     def allocatable(self, answer: bytes) -> Allocatable:
         if self._offer is not None and self._offer[0] == answer:
             return self._offer[1]
-        tree = protomessages.read(answer, ALLOCATABLE)
+        tree = protobuf.decode_message(answer, ALLOCATABLE)
         raw: list[bytes] = tree.get("devices", [])
-        self._devices = {each: self._devices.get(each) or _device(protomessages.read(each, DEVICES)) for each in raw}
+        self._devices = {
+            each: self._devices.get(each) or _device(protobuf.decode_message(each, DEVICES)) for each in raw
+        }
         offered = Allocatable(tuple(sorted(self._devices.values(), key=_place)), _cpus(tree), _memory(tree))
         self._offer = answer, offered
         return offered
 
 
 def got(answer: bytes) -> PodResources:
-    return pod(protomessages.read(answer, GET_ANSWER).get("pod", {}))
+    return pod(protobuf.decode_message(answer, GET_ANSWER).get("pod", {}))
 
 
 def pod(tree: Tree) -> PodResources:
@@ -247,7 +248,7 @@ class PodResourcesClient:
 
     async def get(self, namespace: str, name: str) -> PodResources | None:
         """None where the kubelet knows no such pod."""
-        request = protomessages.written({"name": name, "namespace": namespace}, GET_REQUEST)
+        request = protobuf.encode_message({"name": name, "namespace": namespace}, GET_REQUEST)
         try:
             return await self._asked("Get", request, got)
         except PodResourcesError as failure:

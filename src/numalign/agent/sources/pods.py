@@ -21,9 +21,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from numalign.api.decode import protomessages
-from numalign.api.decode.protomessages import Field, Message, Tree
-from numalign.api.decode.protowire import BadProtobuf
+from numalign.api.decode import protobuf
+from numalign.api.decode.protobuf import BadProtobuf, Field, Message, Tree
 from numalign.process import rpc
 
 SERVICE: Final = "v1alpha1.Pods"
@@ -86,8 +85,8 @@ class PodsClient:
         """Sorted by uid."""
         try:
             answer = await self._link.call(f"/{SERVICE}/ListPods", b"", self._deadline)
-            raw: list[bytes] = protomessages.read(answer, LIST).get("pods", [])
-            self._known = {each: self._known.get(each) or _pod(protomessages.read(each, POD)) for each in raw}
+            raw: list[bytes] = protobuf.decode_message(answer, LIST).get("pods", [])
+            self._known = {each: self._known.get(each) or _pod(protobuf.decode_message(each, POD)) for each in raw}
         except (rpc.CallFailed, BadProtobuf) as failure:
             raise _error(failure) from None
         return tuple(sorted(self._known.values(), key=lambda pod: pod.uid))
@@ -96,7 +95,7 @@ class PodsClient:
         """Until the kubelet ends it, which is a PodsError whenever it has a reason."""
         try:
             async for answer in self._link.current().stream(f"/{SERVICE}/WatchPods", b""):
-                event = protomessages.read(answer, EVENT)
+                event = protobuf.decode_message(answer, EVENT)
                 # Kinds of events that are not known yet cannot be answered with anything.
                 if event.get("type") in Change.__members__.values():
                     yield PodEvent(Change(event["type"]), _pod(event["pod"]) if "pod" in event else None)

@@ -15,7 +15,7 @@ from msgspec import Struct, structs
 
 from numalign.agent.sources.hostfiles import Files
 from numalign.api import errors
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.kubelet.machine import cores as machinecores
 from numalign.kubelet.machine import machinefile
 from numalign.kubelet.machine.machine import Core, HugePages, Machine, Zone

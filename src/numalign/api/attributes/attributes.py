@@ -12,13 +12,14 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct
 
 from numalign.api import errors
-from numalign.api.attributes import coremap, cpuset, deviceclasses, grammar, managers, memorystate, placementtext
+from numalign.api.attributes import coremap, deviceclasses, grammar, managers, podplacements
+from numalign.api.attributes import managers as memorystate
 from numalign.api.attributes.coremap import Core
 from numalign.api.attributes.deviceclasses import DeviceClass
-from numalign.api.attributes.managers import KubeletBuild, ManagerPolicies, ReservedMemory
-from numalign.api.attributes.memorystate import MemoryZone
+from numalign.api.attributes.managers import KubeletBuild, ManagerPolicies, MemoryZone, ReservedMemory
 from numalign.api.attributes.podplacements import PodPlacement
-from numalign.api.nrt.repairs import Guess, GuessCode
+from numalign.api.attributes.repairs import Guess, GuessCode
+from numalign.api.decode import cpuset
 
 KIND: Final = "NodeResourceTopology"
 PREFIX: Final = "numalign.io/"
@@ -59,9 +60,9 @@ CODECS: Final = {
     ),
     "numalign.io/cores": Codec("cores", coremap.encode, coremap.decode),
     "numalign.io/default-cpus": Codec("default_cpus", cpuset.text, grammar.cpus),
-    "numalign.io/memory": Codec("memory", memorystate.encode, memorystate.decode),
+    "numalign.io/memory": Codec("memory", memorystate.encode_memory_state, memorystate.decode_memory_state),
     "numalign.io/devices": Codec("devices", deviceclasses.encode, deviceclasses.decode),
-    "numalign.io/placements": Codec("placements", placementtext.encode, placementtext.decode),
+    "numalign.io/placements": Codec("placements", podplacements.encode_placements, podplacements.decode_placements),
 }
 
 

@@ -15,7 +15,8 @@ from typing import Final
 from msgspec import Struct
 
 from numalign.api import errors
-from numalign.api.attributes import cpuset, grammar
+from numalign.api.attributes import grammar
+from numalign.api.decode import cpuset
 
 NO_L3: Final = "-"
 MAKES: Final = 256

@@ -3,6 +3,11 @@
 The modules that own an attribute (`managers`, `coremap`, `memorystate`, `deviceclasses`, `podplacements`) build their
 grammar from these pieces; docs/concepts/attributes.md shows the whole of it. Values hold no sign that JSON or YAML
 would have to escape. Every reader raises `AttributeTextError`, and nothing else, for a text it does not understand.
+
+The name of a zone in topology reports: NUMA node 3 is "node-3".
+
+The one place that knows it. Writers get this name; the reader also takes a sign and leading zeros, as the reference
+plugin does (scheduler plugin spec 4).
 """
 
 import re
@@ -12,9 +17,37 @@ from functools import lru_cache
 from typing import Final, TypeVar
 
 from numalign.api import errors
-from numalign.api.attributes import cpuset
-from numalign.api.decode import quantity
-from numalign.api.nrt import zonename
+from numalign.api.decode import cpuset, quantity
+
+ZONE_PREFIX: Final = "node-"
+MAX_ZONE: Final = 65_535
+"""Far above what Linux numbers, and small enough to be a bit in a set."""
+MAX_DIGITS: Final = 20
+
+ZONE_NAME: Final = re.compile(r"node-(?P<sign>[+-]?)(?P<digits>[0-9]+)")
+
+
+class ZoneNameError(ValueError):
+    """The name does not name a NUMA node, or the id has no name."""
+
+
+def zone_name(zone: int) -> str:
+    if not 0 <= zone <= MAX_ZONE:
+        raise ZoneNameError(f"zone id {errors.echo(zone)} is not between 0 and {MAX_ZONE}")
+    return f"{ZONE_PREFIX}{zone}"
+
+
+@lru_cache(maxsize=1024)
+def zone_id(name: str) -> int:
+    """The zone id that the name carries; the whole rest after the prefix must be a number."""
+    match = ZONE_NAME.fullmatch(name)
+    if match is None or len(match["digits"]) > MAX_DIGITS:
+        raise ZoneNameError(f"{errors.echo(name)} is not {ZONE_PREFIX}<number>")
+    zone = int(match["sign"] + match["digits"])
+    if not 0 <= zone <= MAX_ZONE:
+        raise ZoneNameError(f"{errors.echo(name)} is not a zone between 0 and {MAX_ZONE}")
+    return zone
+
 
 VERSION: Final = 1
 PARTS: Final = 1 << 14
@@ -73,8 +106,8 @@ def number(text: str) -> int:
 def zone(text: str) -> int:
     """A zone id."""
     found = number(text)
-    if found > zonename.MAX_ZONE:
-        raise AttributeTextError(f"{errors.echo(text)} is not a zone from 0 to {zonename.MAX_ZONE}")
+    if found > MAX_ZONE:
+        raise AttributeTextError(f"{errors.echo(text)} is not a zone from 0 to {MAX_ZONE}")
     return found
 
 

@@ -3,7 +3,14 @@
 The client, the simulator and the command line call `decode`. Whatever is wrong with the input comes out as one
 `BadObject` that names the object, the field and the remedy; nothing else is ever raised. A null counts as an absent
 field, as in Kubernetes. The good case is one pass of msgspec; only what fails there is looked at a second time.
+
+JSON merge patch (RFC 7386): a tree laid over a tree, where null takes away.
+
+The embedded API server patches objects with it, and the agent merges a kubelet's drop-in files as the kubelet does.
+Neither argument is changed.
 """
+
+from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
@@ -165,3 +172,22 @@ def _entries(raw: Any, steps: Sequence[str | int]) -> Mapping[str, Any]:
     for step in steps:
         here = here[step] if isinstance(step, int) else here.get(step, {})
     return here if isinstance(here, Mapping) else {}
+
+
+Tree = dict[str, Any]
+
+
+def merge_patch(tree: Tree, patch: Tree) -> Tree:
+    merged = dict(tree)
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = _value(merged.get(key), value)
+    return merged
+
+
+def _value(old: Any, new: Any) -> Any:
+    if not isinstance(new, dict):
+        return new
+    return merge_patch(old if isinstance(old, dict) else {}, new)

@@ -2,19 +2,22 @@
 
 Readers of files (machines, kubelet and scheduler configurations) walk YAML or JSON with these functions instead of
 indexing it, so that whatever is wrong comes out as a BadObject that names the file and the field. Nothing here knows
-what the fields mean. An absent key and an explicit null are the same, as they are for Kubernetes."""
+what the fields mean. An absent key and an explicit null are the same, as they are for Kubernetes.
+
+Lengths of time as Kubernetes configurations write them: 15s, 1m30s, 500ms, 1.5h; always text, never a number.
+"""
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Collection, Iterator, Mapping
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from msgspec import Struct
 
 from numalign.api import errors
-from numalign.api.attributes import cpuset
-from numalign.api.decode import quantity
+from numalign.api.decode import cpuset, quantity
 
 INT32_MAX = 2**31 - 1
 
@@ -174,3 +177,33 @@ def _key_text(field: Field, key: object) -> str:
 
 def _shown(key: str) -> str:
     return (key if key and key.isprintable() else ascii(key))[: errors.ECHO_LIMIT]
+
+
+SECONDS_PER_UNIT: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+DURATION_PART: Final = re.compile(r"([0-9]{1,18}(?:\.[0-9]{0,18})?|\.[0-9]{1,18})(ns|us|µs|μs|ms|s|m|h)")
+DURATION: Final = re.compile(rf"[+-]?(?:0|(?:{DURATION_PART.pattern})+)")
+LONGEST_DURATION: Final = 9.0e9
+"""Close to what 64 bits of nanoseconds can hold."""
+
+
+def duration(field: Field, default: float) -> float:
+    """Seconds; nothing at all, and no time at all, stand for the default."""
+    return (duration_seconds(field) if field.given else 0.0) or default
+
+
+def duration_seconds(field: Field) -> float:
+    written = text(field)
+    if not DURATION.fullmatch(written):
+        raise field.bad(f"{errors.echo(written)} is not a length of time; write one like 15s, 1m30s or 500ms")
+    total = sum(float(count) * SECONDS_PER_UNIT[unit] for count, unit in DURATION_PART.findall(written))
+    if total > LONGEST_DURATION:
+        raise field.bad(f"{errors.echo(written)} is longer than can be counted")
+    return -total if written.startswith("-") else total
+
+
+def duration_text(seconds: float) -> str:
+    """As it would be written: 90 is 1m30s."""
+    hours, rest = divmod(seconds, 3600)
+    minutes, rest = divmod(rest, 60)
+    parts = [(hours, "h"), (minutes, "m"), (rest, "s")]
+    return "".join(f"{count:g}{unit}" for count, unit in parts if count) or "0s"

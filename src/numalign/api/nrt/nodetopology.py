@@ -12,9 +12,9 @@ from typing import Final
 from msgspec import Struct, field
 
 from numalign.api.attributes.attributes import NodeFacts
+from numalign.api.attributes.repairs import Guess
 from numalign.api.nrt.fingerprint import Method
 from numalign.api.nrt.placementcodec import Payload
-from numalign.api.nrt.repairs import Guess
 from numalign.api.nrt.topologymanager import TopologyManager
 
 MILLI_RESOURCES: Final = frozenset({"cpu"})

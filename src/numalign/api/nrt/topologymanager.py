@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeVar, get_args
 from msgspec import Struct
 
 from numalign.api import errors
-from numalign.api.nrt.repairs import Guess, GuessCode
+from numalign.api.attributes.repairs import Guess, GuessCode
 from numalign.api.nrt.wire import Attribute
 
 Policy = Literal["none", "best-effort", "restricted", "single-numa-node"]

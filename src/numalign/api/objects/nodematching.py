@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from numalign.api.objects import selectors
-from numalign.api.objects.affinity import Affinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from numalign.api.objects.pod import Toleration
+from numalign.api.objects.pod import Affinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Toleration
 
 NAME_FIELD: Final = "metadata.name"
 INT64: Final = range(-(2**63), 2**63)

@@ -2,6 +2,16 @@
 
 Informers and the command line make these through `decode`, the scheduler's shapes and the kubelet model read them;
 nothing changes one. Amounts are `Quantity` objects. What a pod asks for in total is in `requests`, its class in `qos`.
+
+Volumes as a pod names them, as far as scheduling looks at them.
+
+Parts of `PodSpec`. Claims, and the few kinds of inline disk that can be in one place only, decide where a pod can run;
+all other kinds are read as a volume with nothing but a name. The objects that claims point at are in `volumes`.
+
+Where a pod wants to be: rules about nodes, about other pods, and about even spreading.
+
+Parts of `PodSpec`; volumes and scheduler profiles carry node selectors too. Only the fields are here: the stock
+scheduler's rules in `placement` hold them against nodes and pods.
 """
 
 from typing import Final
@@ -10,9 +20,172 @@ import msgspec
 
 from numalign.api.decode.quantity import Quantity
 from numalign.api.decode.structs import Int32, Int64, Wire
-from numalign.api.objects.affinity import Affinity, TopologySpreadConstraint
 from numalign.api.objects.meta import ObjectMeta
-from numalign.api.objects.podvolumes import Volume
+from numalign.api.objects.selectors import LabelSelector
+
+
+class ClaimVolume(Wire, frozen=True):
+    claim_name: str = ""
+    read_only: bool = False
+
+
+class EphemeralVolume(Wire, frozen=True):
+    """A claim of the pod's own, named after pod and volume; a controller makes it from the template."""
+
+
+class ImageVolume(Wire, frozen=True):
+    reference: str = ""
+
+
+class CsiVolume(Wire, frozen=True):
+    driver: str = ""
+
+
+class GcePersistentDisk(Wire, frozen=True):
+    pd_name: str = ""
+    partition: int = 0
+    read_only: bool = False
+
+
+class AwsElasticBlockStore(Wire, frozen=True):
+    volume_id: str = msgspec.field(default="", name="volumeID")
+    partition: int = 0
+    read_only: bool = False
+
+
+class IscsiDisk(Wire, frozen=True):
+    iqn: str = ""
+    read_only: bool = False
+
+
+class RbdImage(Wire, frozen=True):
+    monitors: tuple[str, ...] = ()
+    image: str = ""
+    pool: str = "rbd"
+    read_only: bool = False
+
+
+class CinderDisk(Wire, frozen=True):
+    volume_id: str = msgspec.field(default="", name="volumeID")
+
+
+class AzureDisk(Wire, frozen=True):
+    disk_name: str = ""
+    disk_uri: str = msgspec.field(default="", name="diskURI")
+
+
+class AzureFile(Wire, frozen=True):
+    secret_name: str = ""
+    share_name: str = ""
+
+
+class VsphereDisk(Wire, frozen=True):
+    volume_path: str = ""
+
+
+class PortworxVolume(Wire, frozen=True):
+    volume_id: str = msgspec.field(default="", name="volumeID")
+
+
+class Volume(Wire, frozen=True):
+    name: str = ""
+    persistent_volume_claim: ClaimVolume | None = None
+    ephemeral: EphemeralVolume | None = None
+    image: ImageVolume | None = None
+    csi: CsiVolume | None = None
+    gce_persistent_disk: GcePersistentDisk | None = None
+    aws_elastic_block_store: AwsElasticBlockStore | None = None
+    iscsi: IscsiDisk | None = None
+    rbd: RbdImage | None = None
+    cinder: CinderDisk | None = None
+    azure_disk: AzureDisk | None = None
+    azure_file: AzureFile | None = None
+    vsphere_volume: VsphereDisk | None = None
+    portworx_volume: PortworxVolume | None = None
+
+
+class NodeSelectorRequirement(Wire, frozen=True):
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+
+
+class NodeSelectorTerm(Wire, frozen=True):
+    """All of its requirements together; one without any matches no node."""
+
+    match_expressions: tuple[NodeSelectorRequirement, ...] = ()
+    match_fields: tuple[NodeSelectorRequirement, ...] = ()
+
+
+class NodeSelector(Wire, frozen=True):
+    """One of its terms is enough."""
+
+    node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
+
+
+class PreferredSchedulingTerm(Wire, frozen=True):
+    weight: Int32 = 0
+    preference: NodeSelectorTerm = NodeSelectorTerm()
+
+
+class NodeAffinity(Wire, frozen=True):
+    required_during_scheduling_ignored_during_execution: NodeSelector | None = None
+    preferred_during_scheduling_ignored_during_execution: tuple[PreferredSchedulingTerm, ...] = ()
+
+    @property
+    def required(self) -> NodeSelector | None:
+        return self.required_during_scheduling_ignored_during_execution
+
+    @property
+    def preferred(self) -> tuple[PreferredSchedulingTerm, ...]:
+        return self.preferred_during_scheduling_ignored_during_execution
+
+
+class PodAffinityTerm(Wire, frozen=True):
+    topology_key: str = ""
+    label_selector: LabelSelector | None = None
+    namespaces: tuple[str, ...] = ()
+    namespace_selector: LabelSelector | None = None
+    match_label_keys: tuple[str, ...] = ()
+    mismatch_label_keys: tuple[str, ...] = ()
+
+
+class WeightedPodAffinityTerm(Wire, frozen=True):
+    weight: Int32 = 0
+    pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
+
+
+class PodAffinity(Wire, frozen=True):
+    """Terms about other pods, to be near them or, as anti-affinity, away from them."""
+
+    required_during_scheduling_ignored_during_execution: tuple[PodAffinityTerm, ...] = ()
+    preferred_during_scheduling_ignored_during_execution: tuple[WeightedPodAffinityTerm, ...] = ()
+
+    @property
+    def required(self) -> tuple[PodAffinityTerm, ...]:
+        return self.required_during_scheduling_ignored_during_execution
+
+    @property
+    def preferred(self) -> tuple[WeightedPodAffinityTerm, ...]:
+        return self.preferred_during_scheduling_ignored_during_execution
+
+
+class Affinity(Wire, frozen=True):
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class TopologySpreadConstraint(Wire, frozen=True):
+    max_skew: Int32 = 0
+    topology_key: str = ""
+    when_unsatisfiable: str = ""
+    label_selector: LabelSelector | None = None
+    min_domains: Int32 | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
+    match_label_keys: tuple[str, ...] = ()
+
 
 ResourceList = dict[str, Quantity]
 

@@ -10,16 +10,17 @@ import msgspec
 
 from numalign.api.decode.quantity import Quantity
 from numalign.api.decode.structs import Int32, Wire
-from numalign.api.objects.affinity import NodeSelector
 from numalign.api.objects.meta import ObjectMeta
-from numalign.api.objects.pod import ResourceList, ResourceRequirements
-from numalign.api.objects.podvolumes import (
+from numalign.api.objects.pod import (
     AwsElasticBlockStore,
     AzureDisk,
     AzureFile,
     CinderDisk,
     GcePersistentDisk,
+    NodeSelector,
     PortworxVolume,
+    ResourceList,
+    ResourceRequirements,
     VsphereDisk,
 )
 from numalign.api.objects.selectors import LabelSelector

@@ -2,7 +2,19 @@
 
 The command line and the scheduler's start hand in the parsed file, and readers for settings of plugins that are not the
 stock scheduler's. Everything unknown, doubtful or impossible is refused with the path of the field; what is read and
-has no effect here is told in `warnings` (kube-scheduler spec 6.1)."""
+has no effect here is told in `warnings` (kube-scheduler spec 6.1).
+
+Parts of a configuration that are not about pods: who leads, and how to reach the API server.
+
+Read by `configuration`. Defaults and limits are the stock scheduler's (kube-scheduler spec 6.1), with two exceptions
+that a scheduler beside the stock one needs: a lease of its own, and calls that nobody slows down unless asked to.
+
+What a profile's lists of plugins come to: who runs at which point, in which order, with which weight.
+
+Lists at a single point and under multiPoint are put together with the defaults as the stock scheduler does it
+(kube-scheduler spec 6.2). The plugin for zones runs by default as well; a profile that enables it anywhere has it
+exactly as it says, so that a configuration of the Go plugin means here what it means there.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +28,198 @@ from numalign.api.decode import fields
 from numalign.api.decode.fields import Field
 from numalign.api.decode.structs import Wire
 from numalign.api.objects.pod import DEFAULT_SCHEDULER
-from numalign.api.schedulerconfig import pluginargs, plugins, pluginsets, sections
+from numalign.api.schedulerconfig import pluginargs, plugins
 from numalign.api.schedulerconfig.pluginargs import API_VERSION, Reader
-from numalign.api.schedulerconfig.pluginsets import Plugins
-from numalign.api.schedulerconfig.sections import ClientConnection, LeaderElection
+from numalign.api.schedulerconfig.plugins import DEFAULTS, MULTI_POINT, POINTS, REMOVED, ZONES, Plugin, Point
+
+LEASES: Final = "leases"
+JITTER: Final = 1.2
+DEFAULT_BURST: Final = 100
+JSON: Final = "application/json"
+
+
+class LeaderElection(Struct, frozen=True, kw_only=True, rename="camel"):
+    """In seconds."""
+
+    leader_elect: bool = True
+    lease_duration: float = 15.0
+    renew_deadline: float = 10.0
+    retry_period: float = 2.0
+    resource_name: str
+    resource_namespace: str = "kube-system"
+
+
+class ClientConnection(Struct, frozen=True, kw_only=True, rename="camel"):
+    kubeconfig: str = ""
+    """Empty: the credentials that a pod has."""
+    qps: float | None = None
+    """Calls a second; None: as many as there are."""
+    burst: int = DEFAULT_BURST
+
+
+def leader_election(field: Field, default_name: str) -> LeaderElection:
+    if not field.given:
+        return LeaderElection(resource_name=default_name)
+    known = ("leaderElect", "leaseDuration", "renewDeadline", "retryPeriod")
+    fields.only(field, (*known, "resourceLock", "resourceName", "resourceNamespace"))
+    elect = field.at("leaderElect")
+    read = LeaderElection(
+        leader_elect=fields.boolean(elect) if elect.given else True,
+        lease_duration=fields.duration(field.at("leaseDuration"), 15.0),
+        renew_deadline=fields.duration(field.at("renewDeadline"), 10.0),
+        retry_period=fields.duration(field.at("retryPeriod"), 2.0),
+        resource_name=_text(field.at("resourceName")) or default_name,
+        resource_namespace=_text(field.at("resourceNamespace")) or "kube-system",
+    )
+    if read.leader_elect:
+        _require_sound(field, read)
+    return read
+
+
+def _require_sound(field: Field, read: LeaderElection) -> None:
+    lock = field.at("resourceLock")
+    if (_text(lock) or LEASES) != LEASES:
+        raise lock.bad(f"{errors.echo(lock.value)} is not {LEASES}, the only one there is")
+    for key, seconds in (("leaseDuration", read.lease_duration), ("renewDeadline", read.renew_deadline)):
+        if seconds <= 0:
+            raise field.at(key).bad(f"{errors.echo(field.at(key).value)} is not more than nothing")
+    if read.retry_period <= 0:
+        raise field.at("retryPeriod").bad(f"{errors.echo(field.at('retryPeriod').value)} is not more than nothing")
+    if read.lease_duration <= read.renew_deadline:
+        raise field.at("leaseDuration").bad(
+            f"not longer than renewDeadline ({fields.duration_text(read.renew_deadline)})"
+        )
+    if read.renew_deadline <= JITTER * read.retry_period:
+        least = f"{JITTER} times retryPeriod ({fields.duration_text(read.retry_period)})"
+        raise field.at("renewDeadline").bad(f"not longer than {least}")
+
+
+def client_connection(field: Field, warnings: list[str]) -> ClientConnection:
+    if not field.given:
+        return ClientConnection()
+    fields.only(field, ("kubeconfig", "acceptContentTypes", "contentType", "qps", "burst"))
+    for key in ("acceptContentTypes", "contentType"):
+        if _text(field.at(key)) not in ("", JSON):
+            warnings.append(f"{field.at(key).path}: objects travel as {JSON}, whatever is asked for")
+    burst = field.at("burst")
+    return ClientConnection(
+        kubeconfig=_text(field.at("kubeconfig")),
+        qps=_rate(field.at("qps")),
+        burst=(fields.integer(burst, 0, fields.INT32_MAX) if burst.given else 0) or DEFAULT_BURST,
+    )
+
+
+def _rate(field: Field) -> float | None:
+    """Nothing is no limit here; less than nothing is so for the stock scheduler too."""
+    if not field.given:
+        return None
+    if not isinstance(field.value, int | float) or isinstance(field.value, bool) or not abs(field.value) < 1e9:
+        raise field.bad(f"{errors.echo(field.value)} is not a number of calls a second")
+    return float(field.value) if field.value > 0 else None
+
+
+def _text(field: Field) -> str:
+    return fields.text(field) if field.given else ""
+
+
+EVERY: Final = "*"
+
+
+class PluginSet(Struct, frozen=True):
+    enabled: tuple[Plugin, ...] = ()
+    disabled: frozenset[str] = frozenset()
+
+
+class Plugins(Struct, frozen=True):
+    """Names by point, in the order in which they run, and the weights of those that score."""
+
+    at: Mapping[Point, tuple[str, ...]]
+    weights: Mapping[str, int]
+
+    def has(self, plugin: str) -> bool:
+        return any(plugin in names for names in self.at.values())
+
+
+def read_plugins(field: Field, warnings: list[str]) -> Plugins:
+    """The plugins of a profile; the defaults where it says nothing."""
+    if field.given:
+        fields.only(field, (MULTI_POINT, *Point))
+    own = {name: _set(field.at(name), warnings) for name in (MULTI_POINT, *Point)} if field.given else {}
+    several = _merged(_defaults(own), own.get(MULTI_POINT, PluginSet()))
+    plugins = {point: _expanded(point, own.get(point, PluginSet()), several) for point in Point}
+    _require_one_queue_and_a_binder(field, plugins)
+    return Plugins(at=plugins, weights=_weights(plugins[Point.SCORE], own, several))
+
+
+def _set(field: Field, warnings: list[str]) -> PluginSet:
+    if not field.given:
+        return PluginSet()
+    fields.only(field, ("enabled", "disabled"))
+    enabled: dict[str, Plugin] = {}
+    for item in fields.items(field.at("enabled")):
+        plugin = _plugin(item, field.path.rpartition(".")[2])
+        if plugin.name in enabled:
+            raise item.at("name").bad(f"{plugin.name} is enabled twice; remove one")
+        enabled[plugin.name] = plugin
+    return PluginSet(tuple(enabled.values()), frozenset(_disabled(field.at("disabled"), warnings)))
+
+
+def _plugin(item: Field, point: str) -> Plugin:
+    fields.only(item, ("name", "weight"))
+    name, weight = fields.text(item.at("name")), item.at("weight")
+    if name in REMOVED:
+        raise item.at("name").bad(f"{errors.echo(name)} is gone; NodeVolumeLimits counts all volumes now")
+    if name not in POINTS:
+        raise item.at("name").bad(f"there is no plugin {errors.echo(name)}; {fields.suggestion(name, POINTS)}")
+    if point != MULTI_POINT and point not in POINTS[name]:
+        raise item.at("name").bad(f"{name} does nothing at {point}; it can be at {', '.join(POINTS[name])}")
+    return Plugin(name, fields.integer(weight, 0, fields.INT32_MAX) if weight.given else 0)
+
+
+def _disabled(field: Field, warnings: list[str]) -> Iterator[str]:
+    for item in fields.items(field):
+        fields.only(item, ("name", "weight"))
+        name = fields.text(item.at("name"))
+        if name != EVERY and name not in POINTS:
+            warnings.append(f"{item.at('name').path}: there is no plugin {errors.echo(name)}, so nothing is disabled")
+        yield name
+
+
+def _defaults(own: Mapping[str, PluginSet]) -> tuple[Plugin, ...]:
+    named = {plugin.name for each in own.values() for plugin in each.enabled}
+    return tuple(plugin for plugin in DEFAULTS if plugin.name != ZONES or ZONES not in named)
+
+
+def _merged(defaults: tuple[Plugin, ...], own: PluginSet) -> tuple[Plugin, ...]:
+    """Defaults that are not disabled, with what the profile says of them, and then its others."""
+    said = {plugin.name: plugin for plugin in own.enabled}
+    kept = [] if EVERY in own.disabled else [each for each in defaults if each.name not in own.disabled]
+    names = {plugin.name for plugin in kept}
+    return (*(said.get(each.name, each) for each in kept), *(each for each in own.enabled if each.name not in names))
+
+
+def _expanded(point: Point, own: PluginSet, several: tuple[Plugin, ...]) -> tuple[str, ...]:
+    explicit = [plugin.name for plugin in own.enabled]
+    if EVERY in own.disabled:
+        return tuple(explicit)
+    here = [each.name for each in several if point in POINTS[each.name] and each.name not in own.disabled]
+    overriding = [name for name in explicit if name in here]
+    added = [name for name in explicit if name not in here]
+    return (*overriding, *(name for name in here if name not in explicit), *added)
+
+
+def _weights(scoring: tuple[str, ...], own: Mapping[str, PluginSet], several: tuple[Plugin, ...]) -> Mapping[str, int]:
+    said = {plugin.name: plugin.weight for plugin in several}
+    said |= {plugin.name: plugin.weight for plugin in own.get(Point.SCORE, PluginSet()).enabled}
+    return {name: said[name] or 1 for name in scoring}
+
+
+def _require_one_queue_and_a_binder(field: Field, plugins: Mapping[Point, tuple[str, ...]]) -> None:
+    if len(plugins[Point.QUEUE_SORT]) != 1:
+        raise field.at("queueSort").bad("exactly one plugin has to sort the queue; leave PrioritySort enabled")
+    if not plugins[Point.BIND]:
+        raise field.at("bind").bad("some plugin has to bind pods; leave DefaultBinder enabled")
+
 
 KIND: Final = "KubeSchedulerConfiguration"
 NAME: Final = "numalign"
@@ -75,8 +275,8 @@ def read(value: object, source: str, readers: Mapping[str, Reader] = NO_READERS)
     _flag(config.at("enableContentionProfiling"), True)
     return Configuration(
         profiles=profiles,
-        leader_election=sections.leader_election(config.at("leaderElection"), _lease(profiles)),
-        client_connection=sections.client_connection(config.at("clientConnection"), warnings),
+        leader_election=leader_election(config.at("leaderElection"), _lease(profiles)),
+        client_connection=client_connection(config.at("clientConnection"), warnings),
         pod_initial_backoff_seconds=_number(config.at("podInitialBackoffSeconds"), 1, INT64_MAX, 1),
         pod_max_backoff_seconds=_longest_backoff(config),
         parallelism=_number(config.at("parallelism"), 1, fields.INT32_MAX, 16),
@@ -104,7 +304,7 @@ def _profiles(
             raise name.bad(f"{errors.echo(own)} is the name of {places[own].path} too; give each its own")
         places[own] = item
         part = _percentage(item.at("percentageOfNodesToScore"))
-        running = pluginsets.read(item.at("plugins"), warnings)
+        running = read_plugins(item.at("plugins"), warnings)
         yield Profile(
             scheduler_name=own,
             percentage_of_nodes_to_score=percentage if part is None else part,

@@ -115,10 +115,10 @@ def status(fmt: OutputFormat = output.Format.TABLE) -> None:
     found = state.SHELF.every()
     if fmt is not output.Format.TABLE:
         return output.show(output.structured(found, fmt))
-    told = [f"{_lines(each)}\n{_pieces(each)}" for each in found]
+    shown = [f"{_lines(each)}\n{_pieces(each)}" for each in found]
     stale = sorted(set(state.SHELF.names()) - {each.name for each in found})
-    told += [f"{name}: ended or starting; `numalign lab down {name}` removes it" for name in stale]
-    output.show("\n\n".join(told) or "no lab is running; `numalign lab up` starts one")
+    shown += [f"{name}: ended or starting; `numalign lab down {name}` removes it" for name in stale]
+    output.show("\n\n".join(shown) or "no lab is running; `numalign lab up` starts one")
 
 
 def logs(
@@ -225,12 +225,12 @@ def campaign(
     fileio.require_file(record)
     fileio.require_folder(logs)
     try:
-        told, lines = _played(asked)
+        result, lines = _played(asked)
     except LabError as problem:
         output.fail(str(problem), code=1)
-    output.show(report.text(told) if fmt is output.Format.TABLE else output.structured(told, fmt))
+    output.show(report.text(result) if fmt is output.Format.TABLE else output.structured(result, fmt))
     fileio.write(record, history.encode(lines))
-    raise typer.Exit(1 if not told.good else INTERRUPTED if told.run.interrupted else 0)
+    raise typer.Exit(1 if not result.good else INTERRUPTED if result.run.interrupted else 0)
 
 
 def _played(asked: CampaignOptions) -> tuple[CampaignReport, list[HistoryLine]]:

@@ -107,8 +107,8 @@ def _reasked(files: Iterable[Path], against: str, *, show: int, fmt: Format) -> 
         asked = _answers(files, source)
     except (errors.BadObject, LabError, ProgramError) as problem:
         output.fail(str(problem))
-    told = reasked.result(asked, source.version)
-    output.show(reasked.table(asked, source.version, show) if fmt is Format.TABLE else output.structured(told, fmt))
+    result = reasked.result(asked, source.version)
+    output.show(reasked.table(asked, source.version, show) if fmt is Format.TABLE else output.structured(result, fmt))
     if not reasked.agreed(asked):
         raise typer.Exit(DIFFERENT)
 

@@ -19,7 +19,7 @@ from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.api.objects import resourcenames
 from numalign.cli import output
 from numalign.cli.display.values import Amount, KubeletSettings, Zones

@@ -18,7 +18,7 @@ from msgspec import Struct
 from rich.table import Table
 from rich.text import Text
 
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.api.objects import qos, requests, resourcenames
 from numalign.api.objects.pod import Pod
 from numalign.cli import output

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from numalign.agent.inventory.snapshot import Snapshot
 from numalign.agent.sources import sysfs
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.api.objects import resourcenames
 from numalign.cli.display import formats
 from numalign.cli.display.formats import INDENT, Page

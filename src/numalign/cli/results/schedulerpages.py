@@ -23,7 +23,7 @@ import msgspec
 from msgspec import Struct, structs
 from rich.table import Table
 
-from numalign.api.schedulerconfig import durations
+from numalign.api.decode import fields
 from numalign.api.schedulerconfig.configuration import Configuration, Profile
 from numalign.api.schedulerconfig.plugins import POINTS, Point
 from numalign.cli import output
@@ -265,12 +265,12 @@ def config_text(config: Configuration) -> str:
 def _process(config: Configuration) -> Iterator[Line]:
     own, lease, client = settings.ours(config), config.leader_election, config.client_connection
     yield "serves", ", ".join(f"pods of {profile.scheduler_name}" for profile in config.profiles)
-    times = ", ".join(map(durations.text, (lease.lease_duration, lease.renew_deadline, lease.retry_period)))
+    times = ", ".join(map(fields.duration_text, (lease.lease_duration, lease.renew_deadline, lease.retry_period)))
     name = f"{lease.resource_namespace}/{lease.resource_name}"
     yield "leads", f"by lease {name} ({times})" if lease.leader_elect else "without asking anybody"
     limit = "no limit on calls" if client.qps is None else f"{client.qps:g} calls a second, {client.burst} at once"
     yield "API server", f"{client.kubeconfig or 'credentials of its pod'}; {limit}"
-    parked = durations.text(own.pod_max_in_unschedulable_pods_duration)
+    parked = fields.duration_text(own.pod_max_in_unschedulable_pods_duration)
     backoff = f"{config.pod_initial_backoff_seconds}s to {config.pod_max_backoff_seconds}s"
     yield "backoff", f"{backoff}; tried for no reason after {parked}"
     if any(map(settings.looks_at_zones, config.profiles)):

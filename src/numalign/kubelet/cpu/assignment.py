@@ -19,7 +19,7 @@ from math import comb, floor, inf, sqrt
 
 from msgspec import Struct
 
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.kubelet.cpu.topology import CPUTopology, Elements
 from numalign.kubelet.refusals import Refusal, Undecided
 

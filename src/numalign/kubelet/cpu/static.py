@@ -17,7 +17,7 @@ from functools import cached_property
 
 from msgspec import Struct, structs
 
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.kubelet import settings as options
 from numalign.kubelet.cpu import assignment
 from numalign.kubelet.cpu import topology as cputopology

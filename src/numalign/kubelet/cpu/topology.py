@@ -11,7 +11,7 @@ from functools import cached_property
 
 from msgspec import Struct
 
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.kubelet.machine.machine import Core, Machine
 from numalign.kubelet.topologymanager import mask as masks
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import get_args
 
-from numalign.api.attributes import cpuset
-from numalign.api.decode import fields
+from numalign.api.decode import cpuset, fields
 from numalign.api.decode.fields import Field
 from numalign.kubelet.machine import presets
 from numalign.kubelet.machine.machine import Core

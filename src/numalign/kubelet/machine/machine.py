@@ -11,7 +11,7 @@ from functools import cached_property
 
 from msgspec import Struct, field
 
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.api.objects import resourcenames
 
 

@@ -20,8 +20,7 @@ from msgspec import Struct, structs
 from numalign.api.attributes.attributes import NodeFacts
 from numalign.api.attributes.coremap import Core
 from numalign.api.attributes.deviceclasses import DeviceClass
-from numalign.api.attributes.managers import KubeletBuild, ManagerPolicies, ReservedMemory
-from numalign.api.attributes.memorystate import MemoryZone
+from numalign.api.attributes.managers import KubeletBuild, ManagerPolicies, MemoryZone, ReservedMemory
 from numalign.api.attributes.podplacements import Holding, PodPlacement
 from numalign.api.nrt import fingerprint, placementcodec
 from numalign.api.nrt.nodetopology import Amounts, Fingerprint, NodeTopology, Zone

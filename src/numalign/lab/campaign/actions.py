@@ -178,9 +178,9 @@ class RestChecks:
     def _places(self, pod: Pod) -> Iterator[str]:
         home = pod.spec.node_selector.get("kubernetes.io/hostname")
         for node in self._nodes:
-            if home in (None, node.name) and node.name in self._watching.books:
+            if home in (None, node.name) and node.name in self._watching.checkpoints:
                 there = [each for each in self._watching.pods.values() if _is_on(each, node.name)]
-                if fits(node, self._watching.books[node.name], there, pod):
+                if fits(node, self._watching.checkpoints[node.name], there, pod):
                     yield node.name
 
     def _write_all(self, pods: Sequence[Pod], why: str) -> None:
@@ -199,11 +199,11 @@ class RestChecks:
             await insist(lambda: self._client.delete(PODS.at(pod.metadata.name, NAMESPACE)))
 
 
-def fits(node: NodeSpec, books: Checkpoints, there: Sequence[Pod], pod: Pod) -> bool:
+def fits(node: NodeSpec, checkpoints: Checkpoints, there: Sequence[Pod], pod: Pod) -> bool:
     # A kubelet ignores devices that no plugin on its node offers; a scheduler does not place such pods there.
     if not asked(pod).keys() <= node.machine.devices.keys():
         return False
-    _, outcome = admission.admit(node.modelled, books.state(there), pod)
+    _, outcome = admission.admit(node.modelled, checkpoints.state(there), pod)
     return outcome.admitted
 
 

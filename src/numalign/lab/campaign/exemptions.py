@@ -69,21 +69,21 @@ def overtaker(pod: PodHistory, others: Sequence[PodHistory], lines: Sequence[His
     """The pod that explains a different placement; empty if there is none."""
     if pod.bound is None or pod.held is None:
         return ""
-    told = _ReportsBefore.before(pod.bound, lines, pod.node)
+    reports = _ReportsBefore.before(pod.bound, lines, pod.node)
     for other in others:
-        if other is not pod and other.node == pod.node and (why := _met(pod, pod.bound, pod.held, other, told)):
+        if other is not pod and other.node == pod.node and (why := _met(pod, pod.bound, pod.held, other, reports)):
             return f"{other.name} {why}"
     who = _leftovers(pod, others, lines)
     return f"{who} was still in the checkpoint" if who else ""
 
 
-def _met(pod: PodHistory, bound: float, held: float, other: PodHistory, told: _ReportsBefore) -> str:
+def _met(pod: PodHistory, bound: float, held: float, other: PodHistory, reports: _ReportsBefore) -> str:
     """How `other` explains the placement; empty if it does not."""
     if other.bound is None or other.held is None:
         return ""
     was_there = bool(other.zones & pod.zones)
     if was_there and other.freed is not None and bound - JUST <= other.freed <= held + LOOK:
-        if told.takes_for_there(other.uid):
+        if reports.takes_for_there(other.uid):
             return "had just left"
         if other.left <= bound and other.freed >= bound - LAST:
             # A kubelet removes devices of ended pods when the next pod arrives, and no report shows them as free
@@ -91,7 +91,7 @@ def _met(pod: PodHistory, bound: float, held: float, other: PodHistory, told: _R
             return "was still in the checkpoint"
     if other.bound >= bound - TOGETHER and other.held <= held + SAME_LOOK and other.zones & pod.wanted:
         return "came first"
-    if not other.bound <= bound < other.left or other.uid in told.uids:
+    if not other.bound <= bound < other.left or other.uid in reports.uids:
         return ""
     # The other pod is judged for its own placement.
     if not was_there and other.wanted & pod.zones:
@@ -109,16 +109,16 @@ class _ReportsBefore(Struct):
     @staticmethod
     def before(bound: float, lines: Iterable[HistoryLine], node: str) -> _ReportsBefore:
         """The last report that was known for sure, and all later ones."""
-        told = _ReportsBefore()
+        reports = _ReportsBefore()
         for line in lines:
             late = line.at > bound - LAST
             if line.node != node or line.at > bound:
                 continue
             if line.what == "reported":
-                told.uids = told.uids.union(line.uids) if late else frozenset(line.uids)
+                reports.uids = reports.uids.union(line.uids) if late else frozenset(line.uids)
             elif line.what in ("behind", "level"):
-                told.behind = line.what == "behind" or (late and told.behind)
-        return told
+                reports.behind = line.what == "behind" or (late and reports.behind)
+        return reports
 
     def takes_for_there(self, uid: str) -> bool:
         return self.behind or uid in self.uids

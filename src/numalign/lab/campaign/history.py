@@ -86,8 +86,8 @@ class History:
     def now(self) -> float:
         return time.monotonic() - self._began
 
-    def write(self, what: What, **told: Any) -> None:
-        self.lines.append(HistoryLine(at=round(self.now, 3), what=what, **told))
+    def write(self, what: What, **fields: Any) -> None:
+        self.lines.append(HistoryLine(at=round(self.now, 3), what=what, **fields))
 
 
 def encode(lines: Iterable[HistoryLine]) -> bytes:

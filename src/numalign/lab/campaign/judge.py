@@ -63,10 +63,12 @@ def misplaced(pod: PodHistory) -> Iterator[Finding]:
     for container, holding in sorted(pod.holds.items()) if not pod.loose else ():
         choices = pod.predicted.get(container, ())
         if pod.bound is not None and holding != Holding() and not any(_within(holding, each) for each in choices):
-            told = " or ".join(map(_zones, choices)) or "nothing"
+            predicted = " or ".join(map(_zones, choices)) or "nothing"
             where = f"CPUs in {_zones(holding.cpus)}, memory in {_zones(holding.memory)}"
             devices = ", ".join(map(_zones, holding.devices)) or "none"
-            yield Finding(pod.name, pod.node, pod.bound, f"{container}: predicted {told}; {where}, devices: {devices}")
+            yield Finding(
+                pod.name, pod.node, pod.bound, f"{container}: predicted {predicted}; {where}, devices: {devices}"
+            )
 
 
 def _within(holding: Holding, choice: Zones) -> bool:

@@ -94,11 +94,11 @@ def text(report: CampaignReport) -> str:
         ("lost", _count(report.lost, pods.created, "pods")),
         ("late reports", str(len(report.late_reports))),
     ]
-    told = [f"{name:<14} {words}" for name, words in rows]
+    lines_shown = [f"{name:<14} {words}" for name, words in rows]
     for title in ("rejected", "unforeseeable", "mispredicted", "overtaken", "lost", "late_reports"):
-        told += [f"{title.upper().replace('_', ' ')}: {_line(each)}" for each in getattr(report, title)]
+        lines_shown += [f"{title.upper().replace('_', ' ')}: {_line(each)}" for each in getattr(report, title)]
     by_themselves = [f"{name} {count}" for name, count in run.ended_by_themselves.items()]
-    return "\n".join([*told, *([f"ended by themselves: {', '.join(by_themselves)}"] if by_themselves else [])])
+    return "\n".join([*lines_shown, *([f"ended by themselves: {', '.join(by_themselves)}"] if by_themselves else [])])
 
 
 def _pods(pods: Sequence[PodHistory]) -> PodCounts:

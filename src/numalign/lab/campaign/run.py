@@ -119,8 +119,8 @@ class Campaign:
     async def _tell(self) -> None:
         while True:
             await asyncio.sleep(SAY_EVERY)
-            told = self.report(interrupted=False)
-            pods, findings = told.pods, (told.rejected, told.mispredicted, told.lost)
+            report = self.report(interrupted=False)
+            pods, findings = report.pods, (report.rejected, report.mispredicted, report.lost)
             rejected, mispredicted, lost = map(len, findings)
             counts = f"{pods.created} pods made, {pods.started} started"
             self.say(f"{counts}; {rejected} rejected, {mispredicted} mispredicted, {lost} lost")

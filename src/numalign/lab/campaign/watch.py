@@ -108,10 +108,10 @@ class Observer:
         self.history = history
         self.pods: dict[str, Pod] = {}
         """Existing pods, by uid."""
-        self.books: dict[str, Checkpoints] = {}
+        self.checkpoints: dict[str, Checkpoints] = {}
         """The last checkpoint of each node."""
         self._lab = lab
-        self._told: dict[str, Cpus] = {}
+        self._reported: dict[str, Cpus] = {}
         self._behind: set[str] = set()
         self._held: dict[str, dict[str, Mapping[str, Holding]]] = {}
         self._offers: dict[tuple[str, str], Mapping[str, int]] = {}
@@ -175,27 +175,27 @@ class Observer:
     def _report(self, change: Change[wire.NodeResourceTopology]) -> None:
         if change.new is None:
             return
-        told = normalise.normalise(change.new)
-        pods = told.facts.placements or ()
-        self._told[told.node] = {(pod.uid, c.container): c.cpus for pod in pods for c in pod.holdings if c.cpus}
-        cpus = {zone.id: zone.resources["cpu"].available // 1000 for zone in told.zones if "cpu" in zone.resources}
+        topology = normalise.normalise(change.new)
+        pods = topology.facts.placements or ()
+        self._reported[topology.node] = {(pod.uid, c.container): c.cpus for pod in pods for c in pod.holdings if c.cpus}
+        cpus = {zone.id: zone.resources["cpu"].available // 1000 for zone in topology.zones if "cpu" in zone.resources}
         free = ", ".join(f"{zone}: {count}" for zone, count in cpus.items())
         uids = tuple(sorted(pod.uid for pod in pods))
-        self.history.write("reported", node=told.node, uids=uids, words=f"CPUs free by zone {free}")
+        self.history.write("reported", node=topology.node, uids=uids, words=f"CPUs free by zone {free}")
         offered = Counter[str]()
-        for zone in told.zones:
+        for zone in topology.zones:
             offered.update({name: amounts.allocatable for name, amounts in zone.resources.items() if "/" in name})
-        self._offered(told.node, "report", offered)
+        self._offered(topology.node, "report", offered)
 
     async def _look(self) -> None:
         while True:
             for name, node in self._lab.nodes.items():
                 try:
-                    found = read(node, self.books.get(name))
+                    found = read(node, self.checkpoints.get(name))
                 except (BadObject, OSError):
                     continue  # half-written, or not written yet
-                if found is not self.books.get(name):
-                    self.books[name] = found
+                if found is not self.checkpoints.get(name):
+                    self.checkpoints[name] = found
                     self._note(name, holdings(node.spec.machine, found))
                 self._compare(name)
             await asyncio.sleep(LOOK)
@@ -214,13 +214,13 @@ class Observer:
                 self.history.write("holds", node=node, uid=uid, holds=new)
 
     def _compare(self, node: str) -> None:
-        written = self.books[node].cpus.assignments
+        written = self.checkpoints[node].cpus.assignments
         alive = {uid for uid, pod in self.pods.items() if pod.spec.node_name == node and _stays(pod)}
         held = {(uid, each): cpus for uid in alive for each, cpus in written.get(uid, {}).items()}
-        told = {key: cpus for key, cpus in self._told.get(node, {}).items() if key[0] in alive}
-        if (held != told) != (node in self._behind):
+        reported = {key: cpus for key, cpus in self._reported.get(node, {}).items() if key[0] in alive}
+        if (held != reported) != (node in self._behind):
             self._behind ^= {node}
-            self.history.write("behind" if held != told else "level", node=node)
+            self.history.write("behind" if held != reported else "level", node=node)
 
 
 def _stays(pod: Pod) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from msgspec import UNSET, Struct, UnsetType, structs
 
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.kubelet.cpu import static as starting
 from numalign.kubelet.cpu.state import CPUState
 from numalign.kubelet.cpu.static import StaticCPUs

@@ -13,8 +13,7 @@ from typing import Annotated, Any, TypeVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
-from numalign.api.attributes import cpuset
-from numalign.api.decode import quantity
+from numalign.api.decode import cpuset, quantity
 from numalign.api.objects import pod as pods
 from numalign.api.objects.meta import ObjectMeta
 from numalign.kubelet import demand as demands

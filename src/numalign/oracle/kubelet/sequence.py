@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.api.objects import qos
 from numalign.api.objects.pod import Pod
 from numalign.kubelet import admission

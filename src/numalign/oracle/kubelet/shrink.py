@@ -12,7 +12,7 @@ from functools import partial
 from itertools import chain
 from math import ceil
 
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.oracle.harness.divergence import Case
 from numalign.oracle.harness.shrink import Place, at, blocks
 from numalign.oracle.kubelet import validity

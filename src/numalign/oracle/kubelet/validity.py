@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from math import ceil
 
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.kubelet.machine.machine import HugePages
 from numalign.oracle.harness.divergence import Case
 

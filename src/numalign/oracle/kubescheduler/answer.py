@@ -26,11 +26,13 @@ from numalign.api.objects.volumes import (
     VolumeAttachment,
 )
 from numalign.api.objects.workloads import Namespace, ReplicaSet, ReplicationController, Service, StatefulSet
-from numalign.api.schedulerconfig.podruleargs import InterPodAffinityArgs, PodTopologySpreadArgs, VolumeBindingArgs
-from numalign.api.schedulerconfig.ruleargs import (
+from numalign.api.schedulerconfig.pluginargs import (
+    InterPodAffinityArgs,
     NodeAffinityArgs,
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
+    PodTopologySpreadArgs,
+    VolumeBindingArgs,
 )
 from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.nodes.imagelocality import ImageLocality

@@ -128,23 +128,23 @@ def of(old: PreparedHistory, new: PreparedHistory) -> Iterator[Cause]:
     """The causes. `old` and `new` are the same history with QoS classes as v0.34.7 and as numalign computes them."""
     possible = {change: given(change, old, new) for change in ENTRIES}
     left_out = [change for change in possible if not possible[change]]
-    manner = without(replay.V0_34_7, left_out)
-    before, after = (_said(old, new, each) for each in (replay.V0_34_7, manner))
+    dialect = without(replay.V0_34_7, left_out)
+    before, after = (_said(old, new, each) for each in (replay.V0_34_7, dialect))
     if before != after:
         yield Cause(", ".join(ENTRIES[change] for change in left_out), possible=False)
     for change in filter(possible.__getitem__, possible):
-        manner, before = without(manner, [change]), after
-        after = _said(old, new, manner)
+        dialect, before = without(dialect, [change]), after
+        after = _said(old, new, dialect)
         if before != after:
             yield Cause(ENTRIES[change], possible=True)
 
 
-def without(manner: Dialect, changes: Collection[Change]) -> Dialect:
+def without(dialect: Dialect, changes: Collection[Change]) -> Dialect:
     """The dialect without these behaviours, and with these repairs."""
-    mended = [change for change in changes if isinstance(change, Repair)]
-    return Dialect(manner.habits.difference(changes), manner.repairs.union(mended))
+    repaired = [change for change in changes if isinstance(change, Repair)]
+    return Dialect(dialect.behaviours.difference(changes), dialect.repairs.union(repaired))
 
 
-def _said(old: PreparedHistory, new: PreparedHistory, manner: Dialect) -> list[Any]:
-    told = old if OldBehaviour.OLD_CLASSES in manner.habits else new
-    return [answer.said for answer in replay.play(told, manner)]
+def _said(old: PreparedHistory, new: PreparedHistory, dialect: Dialect) -> list[Any]:
+    prepared = old if OldBehaviour.OLD_CLASSES in dialect.behaviours else new
+    return [answer.said for answer in replay.play(prepared, dialect)]

@@ -112,10 +112,10 @@ def opinion(recorded: Case) -> Opinion:
     reason = refusal(settings)
     if refused is not None or reason is not None:
         return _of_refusal(refused, reason, settings)
-    told = history.read(recorded)
-    new, old = replay.script(told), history.with_old_classes(told, recorded)
+    read = history.read(recorded)
+    new, old = replay.script(read), history.with_old_classes(read, recorded)
     expected = [one_form(step.get("answer")) for step in recorded["steps"]]
-    return _of_plays(new if old is told else replay.script(old), new, expected)
+    return _of_plays(new if old is read else replay.script(old), new, expected)
 
 
 def refusal(settings: Mapping[str, Any]) -> str | None:
@@ -155,10 +155,10 @@ def _of_plays(old: PreparedHistory, new: PreparedHistory, expected: Sequence[Any
     return Opinion(entries=frozenset(entries))
 
 
-def _of_nodes(told: History, expected: Sequence[Any], played: Sequence[StepAnswer]) -> Iterator[str | Difference]:
+def _of_nodes(read: History, expected: Sequence[Any], played: Sequence[StepAnswer]) -> Iterator[str | Difference]:
     """For every node of a Filter or Score with another answer: the entry, or the difference without one."""
-    for place, (step, real, answer) in enumerate(zip(told.steps, expected, played, strict=True)):
+    for place, (step, real, answer) in enumerate(zip(read.steps, expected, played, strict=True)):
         for node, own in answer.own.items():
             if real[node] != own:
-                entry = defect_entry(step, answer.known[node], told.args, real[node])
+                entry = defect_entry(step, answer.known[node], read.args, real[node])
                 yield entry or Difference(f"steps[{place}].answer.{node}", real[node], own)

@@ -51,7 +51,7 @@ class OldBehaviour(StrEnum):
 
 
 class Dialect(Struct, frozen=True):
-    habits: frozenset[OldBehaviour]
+    behaviours: frozenset[OldBehaviour]
     repairs: frozenset[Repair]
 
 
@@ -68,7 +68,7 @@ def cache_of(
     built = selection.build(settings, profiles, nrts)
     if dialect == OURS or not isinstance(built, OverReserve):
         return built
-    return OldCache(structs.replace(built.rules, repairs=dialect.repairs), nrts, dialect.habits)
+    return OldCache(structs.replace(built.rules, repairs=dialect.repairs), nrts, dialect.behaviours)
 
 
 class EveryName(frozenset[str]):
@@ -84,10 +84,10 @@ class EveryDeviceListed(Ledger):
 class OldCache(OverReserve):
     """The over-reserve cache with the behaviours of v0.34.7."""
 
-    def __init__(self, rules: Rules, nrts: Iterable[NodeResourceTopology], habits: frozenset[OldBehaviour]) -> None:
+    def __init__(self, rules: Rules, nrts: Iterable[NodeResourceTopology], behaviours: frozenset[OldBehaviour]) -> None:
         super().__init__(rules, nrts)
-        self.habits = habits
-        if OldBehaviour.EVERY_DEVICE in habits:
+        self.behaviours = behaviours
+        if OldBehaviour.EVERY_DEVICE in behaviours:
             self.ledger = EveryDeviceListed(nrts)
 
     def pod_seen(self, pod: Pod) -> None:
@@ -95,7 +95,7 @@ class OldCache(OverReserve):
 
     def reserve(self, node: str, pod: Pod) -> None:
         super().reserve(node, pod)
-        if OldBehaviour.RESERVE_UNMARKS in self.habits:
+        if OldBehaviour.RESERVE_UNMARKS in self.behaviours:
             self.marks.rejected.pop(node, None)
 
     def resync(self, nrts: Reports, pods: Iterable[Pod], now: float) -> tuple[str, ...]:
@@ -103,7 +103,7 @@ class OldCache(OverReserve):
 
     def _as_counted(self, pod: Pod) -> Pod:
         """Sidecars count in either tree, so a pod whose init containers are all sidecars has all of them counted."""
-        if OldBehaviour.INIT_CONTAINERS not in self.habits or not pod.spec.init_containers:
+        if OldBehaviour.INIT_CONTAINERS not in self.behaviours or not pod.spec.init_containers:
             return pod
         counted = tuple(map(_as_sidecar, pod.spec.init_containers))
         return structs.replace(pod, spec=structs.replace(pod.spec, init_containers=counted))
@@ -150,17 +150,17 @@ def script(history: History) -> PreparedHistory:
     )
 
 
-def play(script: PreparedHistory, manner: Dialect) -> list[StepAnswer]:
-    session = _Session(script, manner)
+def play(script: PreparedHistory, dialect: Dialect) -> list[StepAnswer]:
+    session = _Session(script, dialect)
     return [session.take(step, script.demands.get(place)) for place, step in enumerate(script.history.steps)]
 
 
 class _Session:
-    def __init__(self, script: PreparedHistory, manner: Dialect) -> None:
+    def __init__(self, script: PreparedHistory, dialect: Dialect) -> None:
         history, settings = script.history, script.settings
-        self.cache = cache_of(settings, history.profile_names, history.nrts, manner)
+        self.cache = cache_of(settings, history.profile_names, history.nrts, dialect)
         self.scoring = scoring.scoring(settings)
-        self.has_defects = OldBehaviour.DEFECTS in manner.habits
+        self.has_defects = OldBehaviour.DEFECTS in dialect.behaviours
         self.present = script.present
         self.nrts = {nrt.metadata.name: nrt for nrt in history.nrts}
         self.pods = _Informer(referenceargs.informer_mode(settings.cache), history.pods)

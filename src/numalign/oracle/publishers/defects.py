@@ -12,7 +12,7 @@ from typing import Any, Final
 from numalign.agent.inventory import plainform
 from numalign.agent.inventory.plainform import Form
 from numalign.agent.sources.podresources import ContainerResources, DeviceEntry, MemoryEntry
-from numalign.api.nrt import zonename
+from numalign.api.attributes import grammar
 from numalign.api.objects import resourcenames
 from numalign.kubelet.report.plainreport import PER_ZONE_PAGES
 from numalign.oracle.publishers import states
@@ -25,7 +25,7 @@ CAPACITY, ALLOCATABLE, AVAILABLE = NUMBERS = ("capacity", "allocatable", "availa
 
 
 def _numbers(places: Iterable[tuple[int, str]], *numbers: str) -> frozenset[Number]:
-    return frozenset((zonename.name_of(zone), name, each) for zone, name in places if zone >= 0 for each in numbers)
+    return frozenset((grammar.zone_name(zone), name, each) for zone, name in places if zone >= 0 for each in numbers)
 
 
 def _containers(row: Row) -> Iterator[ContainerResources]:
@@ -102,16 +102,16 @@ def other_namespaces(row: Row) -> frozenset[Number]:
     pods = states.pods(row)
     if row.get("namespace", "*") in ("", "*") or all(pod.namespace == row["namespace"] for pod in pods):
         return frozenset()
-    told = states.allocatable(row)
-    names = {"cpu", *(entry.resource for entry in told.devices), *(block.type for block in told.memory)}
+    allocatable = states.allocatable(row)
+    names = {"cpu", *(entry.resource for entry in allocatable.devices), *(block.type for block in allocatable.memory)}
     zones = [zone.id for zone in states.machine(row).zones]
     return _numbers(((zone, name) for zone in zones for name in names), AVAILABLE)
 
 
 def told_twice(row: Row) -> frozenset[Number]:
     """CPUs and devices that are listed more than once in the same place, as allocatable or as held."""
-    told, held = states.allocatable(row), list(_containers(row))
-    offered = _twice(row, told.cpus, told.devices)
+    allocatable, held = states.allocatable(row), list(_containers(row))
+    offered = _twice(row, allocatable.cpus, allocatable.devices)
     taken = _twice(row, (cpu for each in held for cpu in each.cpus), (entry for each in held for entry in each.devices))
     return _numbers(offered, *NUMBERS) | _numbers(taken, AVAILABLE)
 
@@ -169,14 +169,14 @@ def without_cpus(row: Row) -> frozenset[str]:
     """Zones with something allocatable and no CPU (D-37)."""
     zones = plainform.zones(states.machine(row), states.allocatable(row), (), "rte")
     bare = (zone for zone in zones if not zone.resources["cpu"].allocatable and len(zone.resources) > 1)
-    return frozenset(zonename.name_of(zone.id) for zone in bare)
+    return frozenset(grammar.zone_name(zone.id) for zone in bare)
 
 
 def cpus_left_out(row: Row) -> frozenset[str]:
     """Zones with nothing allocatable, where CPUs are excluded: NFD reports them."""
     zones = plainform.zones(states.machine(row), states.allocatable(row), (), "nfd")
     bare = (zone for zone in zones if zone.resources.keys() == {"cpu"} and not zone.resources["cpu"].allocatable)
-    return frozenset(map(zonename.name_of, (zone.id for zone in bare))) if "cpu" in states.excluded(row) else NONE
+    return frozenset(map(grammar.zone_name, (zone.id for zone in bare))) if "cpu" in states.excluded(row) else NONE
 
 
 NONE: Final = frozenset[str]()
@@ -194,15 +194,15 @@ def untouched(zones: list[Any], row: Row, form: Form) -> object:
     bare = BARE[form](row)
 
     def left(zone: Row) -> list[Row]:
-        told = (each for each in zone["resources"] if not (zone["name"] in bare and _is_no_cpu(each)))
-        return [_hidden(zone["name"], each, touched) for each in told]
+        kept = (each for each in zone["resources"] if not (zone["name"] in bare and _is_no_cpu(each)))
+        return [_hidden(zone["name"], each, touched) for each in kept]
 
     kept = [{**zone, "resources": left(zone)} for zone in zones]
     if states.in_a_row(row):
         return kept
     # Where places are used as ids: zones that both sides have, without costs (D-02, D-03).
     ids = {zone.id for zone in states.machine(row).zones}
-    shared = {zonename.name_of(place) for place in ids & {*range(len(ids))}}
+    shared = {grammar.zone_name(place) for place in ids & {*range(len(ids))}}
     return [{**zone, "costs": None} for zone in kept if zone["name"] in shared]
 
 

@@ -12,8 +12,9 @@ from typing import Any, Final
 from numalign.agent.inventory import plainform
 from numalign.agent.inventory.plainform import Form
 from numalign.agent.sources.podresources import ContainerResources, PodResources
+from numalign.api.attributes import grammar
 from numalign.api.decode import quantity
-from numalign.api.nrt import fingerprint, zonename
+from numalign.api.nrt import fingerprint
 from numalign.api.nrt.nodetopology import Zone
 from numalign.kubelet import start
 from numalign.kubelet.report import report
@@ -34,8 +35,8 @@ def _scanned(form: Form) -> Callable[[Row], object]:
         zones = plainform.zones(machine, allocatable, pods, form, states.excluded(row))
         listed = map(plainform.placement, pods)
         signed = report.signature(listed, _method(row, form))
-        told = sorted((_zone(each, times) for each in zones), key=_name)
-        return {"zones": told, "fingerprint": signed.text}
+        written = sorted((_zone(each, times) for each in zones), key=_name)
+        return {"zones": written, "fingerprint": signed.text}
 
     return answered
 
@@ -51,9 +52,9 @@ def _zone(zone: Zone, times: int) -> dict[str, Any]:
         unit = report.MILLI if name == "cpu" else times if name.startswith(("memory", "hugepages-")) else 1
         amounts = {"capacity": each.capacity, "allocatable": each.allocatable, "available": each.available}
         resources.append({"name": name, **{kind: amount // unit for kind, amount in amounts.items()}})
-    costs = [{"name": zonename.name_of(other), "value": cost} for other, cost in zone.costs.items()]
+    costs = [{"name": grammar.zone_name(other), "value": cost} for other, cost in zone.costs.items()]
     return {
-        "name": zonename.name_of(zone.id),
+        "name": grammar.zone_name(zone.id),
         "type": "Node",
         "costs": sorted(costs, key=_name),
         "resources": resources,

@@ -36,8 +36,10 @@ def scale(row: Row) -> int:
 
 
 def allocatable(row: Row) -> Allocatable:
-    told, times = row.get("allocatable") or {}, scale(row)
-    return Allocatable(_devices(told.get("devices")), tuple(told.get("cpus") or ()), _memory(told.get("memory"), times))
+    given, times = row.get("allocatable") or {}, scale(row)
+    return Allocatable(
+        _devices(given.get("devices")), tuple(given.get("cpus") or ()), _memory(given.get("memory"), times)
+    )
 
 
 def pods(row: Row, times: int = 1) -> tuple[PodResources, ...]:
@@ -46,10 +48,10 @@ def pods(row: Row, times: int = 1) -> tuple[PodResources, ...]:
 
 def excluded(row: Row) -> frozenset[str]:
     """Resources excluded on this node."""
-    told = row.get("exclude") or {}
-    if isinstance(told, Mapping):
-        return exclusions.on_node({node: names or () for node, names in told.items()}, row.get("node", ""))
-    return frozenset(told)
+    given = row.get("exclude") or {}
+    if isinstance(given, Mapping):
+        return exclusions.on_node({node: names or () for node, names in given.items()}, row.get("node", ""))
+    return frozenset(given)
 
 
 def zones_of(row: Row) -> dict[tuple[str, str], set[int]]:
@@ -92,9 +94,9 @@ def _zone(zone: Row, known: Mapping[str, int], times: int, ids: list[int]) -> Zo
     )
 
 
-def _distances(told: Iterable[int], ids: list[int]) -> tuple[int, ...]:
+def _distances(given: Iterable[int], ids: list[int]) -> tuple[int, ...]:
     """Distances by id; the kernel lists them by place among the existing zones (D-03)."""
-    by_id = dict(zip(ids, told, strict=False))
+    by_id = dict(zip(ids, given, strict=False))
     return tuple(by_id.get(zone, 0) for zone in range(max(by_id, default=-1) + 1))
 
 
@@ -130,13 +132,13 @@ def _unified(container: Row) -> Row:
 
 
 def _devices(entries: Iterable[Row] | None) -> tuple[DeviceEntry, ...]:
-    told = entries or ()
-    return tuple(DeviceEntry(each["resource"], tuple(each["ids"] or ()), numa(each)) for each in told)
+    given = entries or ()
+    return tuple(DeviceEntry(each["resource"], tuple(each["ids"] or ()), numa(each)) for each in given)
 
 
 def _memory(entries: Iterable[Row] | None, times: int) -> tuple[MemoryEntry, ...]:
-    told = entries or ()
-    return tuple(MemoryEntry(each["type"], times * each["size"], numa(each) or ()) for each in told)
+    given = entries or ()
+    return tuple(MemoryEntry(each["type"], times * each["size"], numa(each) or ()) for each in given)
 
 
 def numa(entry: Row) -> tuple[int, ...] | None:

@@ -43,13 +43,15 @@ def _map(row: Row) -> object:
 
 
 def _normalised(row: Row) -> dict[str, list[dict[str, Any]]]:
-    told = states.allocatable(row)
-    cpus = plainform.by_zone(states.machine(row), told.cpus).items()
+    allocatable = states.allocatable(row)
+    cpus = plainform.by_zone(states.machine(row), allocatable.cpus).items()
     found: list[dict[str, Any]] = [
         {"resource": "cpu", "ids": [str(cpu) for cpu in members], "numa": [zone]} for zone, members in cpus
     ]
-    found += [{"resource": each.resource, "ids": list(each.ids), "numa": _listed(each.zones)} for each in told.devices]
-    blocks = [(block, zone) for block in told.memory if block.size for zone in block.zones]
+    found += [
+        {"resource": each.resource, "ids": list(each.ids), "numa": _listed(each.zones)} for each in allocatable.devices
+    ]
+    blocks = [(block, zone) for block in allocatable.memory if block.size for zone in block.zones]
     found += [{"resource": block.type, "ids": [str(block.size)], "numa": [zone]} for block, zone in blocks]
     return {"expected": found}
 
@@ -59,8 +61,8 @@ def _in_any_order(expected: Any, answered: Any) -> Sequence[Difference]:
 
 
 def _sorted(entries: Iterable[Row]) -> list[Row]:
-    told = ({**each, "ids": sorted(each["ids"])} for each in entries)
-    return sorted(told, key=lambda each: (each["resource"], each["numa"] or [], each["ids"]))
+    ordered = ({**each, "ids": sorted(each["ids"])} for each in entries)
+    return sorted(ordered, key=lambda each: (each["resource"], each["numa"] or [], each["ids"]))
 
 
 def _listed(zones: tuple[int, ...] | None) -> list[int] | None:
@@ -103,8 +105,8 @@ def _total(row: Row) -> object:
 
 
 def _excluded(row: Row) -> object:
-    told = row.get("patterns") or ()
-    patterns = tuple(PodPattern(each.get("namespacePattern", ""), each.get("namePattern", "")) for each in told)
+    listed = row.get("patterns") or ()
+    patterns = tuple(PodPattern(each.get("namespacePattern", ""), each.get("namePattern", "")) for each in listed)
     return {"excluded": Exclusions(pods=patterns).has(row["namespace"], row["name"])}
 
 
@@ -180,8 +182,8 @@ def _configured(row: Row) -> dict[str, list[str]]:
 
 def _written(row: Row) -> list[str]:
     """As written in the file, without defaults."""
-    told = _configuration(row)
-    return [told.get(key, "") for key in ("topologyManagerPolicy", "topologyManagerScope")]
+    configuration = _configuration(row)
+    return [configuration.get(key, "") for key in ("topologyManagerPolicy", "topologyManagerScope")]
 
 
 def _is_told(text: str) -> bool:
@@ -204,15 +206,15 @@ def _damaged(row: Row) -> set[str]:
 
 def _where_whole(case: Case) -> bool:
     """The other side stops, or the undamaged zones are equal."""
-    damaged, told = _damaged(case["input"]), case["expect"].get("bytes_per_numa")
-    if told is None:
+    damaged, sizes = _damaged(case["input"]), case["expect"].get("bytes_per_numa")
+    if sizes is None:
         return True
     ours: Any = _memory(case["input"])
-    return _without(told, damaged) == _without(ours["bytes_per_numa"], damaged)
+    return _without(sizes, damaged) == _without(ours["bytes_per_numa"], damaged)
 
 
-def _without(told: Mapping[str, Mapping[str, int]], zones: set[str]) -> object:
-    kept = {kind: {zone: size for zone, size in sizes.items() if zone not in zones} for kind, sizes in told.items()}
+def _without(sizes: Mapping[str, Mapping[str, int]], zones: set[str]) -> object:
+    kept = {kind: {zone: size for zone, size in sizes.items() if zone not in zones} for kind, sizes in sizes.items()}
     return {kind: sizes for kind, sizes in kept.items() if sizes}
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 import xxhash
 
-from numalign.api.attributes import attributelist
+from numalign.api.attributes import grammar
 from numalign.api.decode import quantity
-from numalign.api.nrt import fingerprint, leb89, placementcodec, topologymanager, zonename
+from numalign.api.nrt import attributelist, fingerprint, leb89, placementcodec, topologymanager
 from numalign.api.nrt.placementcodec import ContainerRef, PlacementError, Reason
 from numalign.api.nrt.wire import Attribute
 from numalign.kubelet.machine.machine import HugePages
@@ -79,15 +79,15 @@ def _inserted(row: Row) -> object:
 
 def _zone_name(row: Row) -> object:
     try:
-        return {"name": zonename.name_of(row["id"]), "error": False}
-    except zonename.ZoneNameError:
+        return {"name": grammar.zone_name(row["id"]), "error": False}
+    except grammar.ZoneNameError:
         return {"name": None, "error": True}
 
 
 def _zone_id(row: Row) -> object:
     try:
-        return {"id": zonename.id_of(row["name"]), "error": False}
-    except zonename.ZoneNameError:
+        return {"id": grammar.zone_id(row["name"]), "error": False}
+    except grammar.ZoneNameError:
         return {"id": None, "error": True}
 
 
@@ -231,14 +231,14 @@ def _released_order(check: Callable[[Row], dict[str, Any]]) -> DeliberateDiffere
 
 def _zone_of(row: Row) -> int:
     """The given id, or the number at the end of the name; -1 without one."""
-    named = zonename.NAME.fullmatch(row.get("name", ""))
+    named = grammar.ZONE_NAME.fullmatch(row.get("name", ""))
     return int(named["digits"]) if named else row.get("id", -1)
 
 
 TOO_HIGH = DeliberateDifference(
     "no-zone-above-65535",
     "an id that no kernel gives is none",
-    lambda row: _zone_of(row) > zonename.MAX_ZONE,
+    lambda row: _zone_of(row) > grammar.MAX_ZONE,
     lambda case: _zone_of(case["expect"]) == _zone_of(case["input"]) and not case["expect"]["error"],
 )
 

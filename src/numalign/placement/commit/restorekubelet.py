@@ -19,7 +19,7 @@ from msgspec import Struct, structs
 
 from numalign.api.attributes.attributes import NodeFacts
 from numalign.api.attributes.deviceclasses import DeviceClass
-from numalign.api.attributes.memorystate import MemoryZone
+from numalign.api.attributes.managers import MemoryZone
 from numalign.api.attributes.podplacements import HeldDevices, Holding, MemoryBlock, PodPlacement
 from numalign.api.decode import quantity
 from numalign.api.nrt.nodetopology import NodeTopology

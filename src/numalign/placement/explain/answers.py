@@ -20,12 +20,12 @@ from numalign.kubelet.report import report, zonetable
 from numalign.kubelet.report.zonetable import Total
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
-from numalign.placement.columns import fit, requests
+from numalign.placement.columns import nodetotals, requests
 from numalign.placement.columns.columns import UNREPORTED, Columns
-from numalign.placement.columns.fit import Totals
 from numalign.placement.columns.intent import Unkept
 from numalign.placement.columns.nodefacts import Assumption
 from numalign.placement.columns.noderules import NodeRules
+from numalign.placement.columns.nodetotals import PodRequests
 from numalign.placement.columns.requests import Ask, Program
 from numalign.placement.columns.resources import CPU, Resources
 from numalign.placement.columns.shapes import Shape, Shapes
@@ -86,7 +86,7 @@ def of_shortfall(
     )
 
 
-def of_totals(columns: Columns, row: int, totals: Totals) -> Reason:
+def of_totals(columns: Columns, row: int, totals: PodRequests) -> Reason:
     """Of a node that has not enough left as a whole; resources of which there is enough are left out."""
     if not columns.most_pods[row]:
         return Reason(code=Code.TOTALS, cause=NodeCause.NO_NODE, structural=True)
@@ -283,10 +283,10 @@ class ReferenceAnswers:
         self._flavour = flavour
         self._columns = columns
         self._wanted = demand.of(pod)
-        self._totals = fit.totals(shape, columns)
+        self._totals = nodetotals.totals(shape, columns)
 
     def reason(self, row: int) -> Reason | None:
-        if not fit.fits_row(self._columns, row, self._totals):
+        if not nodetotals.fits_row(self._columns, row, self._totals):
             return of_totals(self._columns, row, self._totals)
         found = self._flavour.status(self._wanted, self._columns.names[row])
         return None if found.is_success else REASONS.get(found, NOT_CERTAIN)

@@ -16,7 +16,7 @@ from numalign.api.errors import BadObject
 from numalign.api.nrt.topologymanager import Policy
 from numalign.api.objects.pod import Pod
 from numalign.kubelet import demand as demands
-from numalign.placement.columns import fit
+from numalign.placement.columns import nodetotals
 from numalign.placement.columns.columns import NOBODY, UNREPORTED, VACANT
 from numalign.placement.columns.holdings import Holding
 from numalign.placement.columns.requests import Ask, Program
@@ -85,8 +85,8 @@ class ExactWhatIf:
 
     def has_totals(self, row: int, without: Collection[str], beside: Sequence[Pod] = ()) -> bool:
         columns, node = self._columns, self._columns.names[row]
-        gone = [requests for uid in without if (requests := self._flavour.tenants.requests(uid, node)) is not None]
-        others = [fit.totals(self._engine.shape(other), columns).pairs for other in beside]
+        gone = [requests for uid in without if (requests := self._flavour.node_totals.requests(uid, node)) is not None]
+        others = [nodetotals.totals(self._engine.shape(other), columns).pairs for other in beside]
         if int(columns.pods[row]) - len(gone) + len(others) >= int(columns.most_pods[row]):
             return False
         left = {

@@ -20,10 +20,10 @@ from numalign.api.objects.pod import Pod
 from numalign.kubelet import demand as demands
 from numalign.placement import referenceargs
 from numalign.placement import settings as modes
-from numalign.placement.columns import fit
+from numalign.placement.columns import nodetotals
 from numalign.placement.columns.columns import Columns
+from numalign.placement.columns.nodetotals import NodeTotals
 from numalign.placement.columns.shapes import Shape
-from numalign.placement.columns.tenants import Tenants
 from numalign.placement.decisions import NO_STATISTICS, Certainty, Code, Codes, Decision, Statistics, Wake, WakeCause
 from numalign.placement.facts import (
     BindFailed,
@@ -65,9 +65,9 @@ class ReferenceFlavour:
     kernel: None = None
     """It evaluates node by node."""
 
-    def __init__(self, settings: Settings, columns: Columns, tenants: Tenants) -> None:
+    def __init__(self, settings: Settings, columns: Columns, node_totals: NodeTotals) -> None:
         self._columns = columns
-        self._tenants = tenants
+        self._node_totals = node_totals
         self._cache: Cache = selection.build(_arguments(settings), settings.profiles)
         self._preempts = referenceargs.preemption_mode(settings.reference) is PreemptionMode.ENABLED
         # Whoever configures the plugin gets no less than one (scheduler plugin spec 8.3), so nobody else does.
@@ -154,13 +154,13 @@ class ReferenceFlavour:
         score = self._code(demand.of(pod), self._columns.names[row])
         if score < 0:
             return None
-        totals = fit.totals(shape, self._columns)
+        totals = nodetotals.totals(shape, self._columns)
         uid, node = demands.identity(pod), self._columns.names[row]
         # A pod that is placed once more: what was decided before did not come about.
         self._bind_failed(uid)
         self._cache.reserve(node, pod)
         self._reserved[uid] = Reserved(node, pod)
-        self._tenants.put(uid, node, totals.pairs)
+        self._node_totals.put(uid, node, totals.pairs)
         return Decision(uid, node, score)
 
     def status(self, wanted: PodDemand, node: str) -> Status:

@@ -8,9 +8,10 @@ from typing import Final
 
 from msgspec import Struct
 
+from numalign.api.attributes import grammar
 from numalign.api.decode import quantity
 from numalign.api.decode.quantity import Quantity
-from numalign.api.nrt import topologymanager, wire, zonename
+from numalign.api.nrt import topologymanager, wire
 from numalign.api.nrt.topologymanager import TopologyManager
 from numalign.api.nrt.wire import Cost, NodeResourceTopology, Written, Zone
 
@@ -62,8 +63,8 @@ def amount(written: Written) -> Quantity:
 
 def id_in(name: str) -> int | None:
     try:
-        return zonename.id_of(name)
-    except zonename.ZoneNameError:
+        return grammar.zone_id(name)
+    except grammar.ZoneNameError:
         return None
 
 

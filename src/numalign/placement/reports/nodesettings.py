@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from numalign.api.attributes.managers import ManagerPolicies
+from numalign.api.attributes.repairs import GuessCode
 from numalign.api.decode.quantity import Quantity
 from numalign.api.nrt.nodetopology import NodeTopology
-from numalign.api.nrt.repairs import GuessCode
 from numalign.api.objects import resourcenames
 from numalign.api.objects.node import Node, NodeInfo, NodeStatus
 from numalign.kubelet import settings, versions

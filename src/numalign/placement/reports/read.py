@@ -18,8 +18,7 @@ from msgspec import Struct, structs
 
 from numalign.api.attributes.attributes import NodeFacts
 from numalign.api.attributes.coremap import Core
-from numalign.api.attributes.managers import KubeletBuild, ManagerPolicies
-from numalign.api.attributes.memorystate import MemoryZone
+from numalign.api.attributes.managers import KubeletBuild, ManagerPolicies, MemoryZone
 from numalign.api.caches import BoundedCache
 from numalign.api.nrt import fingerprint
 from numalign.api.nrt.nodetopology import NodeTopology

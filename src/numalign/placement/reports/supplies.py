@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from numalign.api.attributes.attributes import NodeFacts
 from numalign.api.attributes.deviceclasses import DeviceClass as PublishedClass
-from numalign.api.attributes.memorystate import MemoryZone
+from numalign.api.attributes.managers import MemoryZone
 from numalign.api.decode.quantity import Quantity
 from numalign.api.nrt.nodetopology import Amounts, NodeTopology
 from numalign.api.objects import resourcenames

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from numalign.api.caches import BoundedCache, LruCache
 from numalign.api.decode import quantity
-from numalign.api.objects import noderequests, resourcenames
+from numalign.api.objects import requests, resourcenames
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Container, Pod, ResourceList
 from numalign.placement.columns.changelog import ChangeLog
@@ -112,7 +112,7 @@ class Totals:
 
     def charge_of(self, pod: Pod) -> Charge:
         spec = pod.spec
-        if noderequests.is_resized(pod):
+        if requests.is_resized(pod):
             return self._charge_of(pod)
         if spec.init_containers or spec.overhead or spec.resources.requests:
             return self.once(Charge, pod, lambda: self._charge_of(pod))
@@ -147,8 +147,8 @@ class Totals:
         self._pods_at = self.pods.data
 
     def _charge_of(self, pod: Pod) -> Charge:
-        real = noderequests.assigned(pod)
-        scored = noderequests.scored(pod, real)
+        real = requests.assigned(pod)
+        scored = requests.scored(pod, real)
         cpu = scored.get(resourcenames.CPU, quantity.ZERO).milli
         memory = scored.get(resourcenames.MEMORY, quantity.ZERO).value
         return Charge(amounts=tuple(self.counted(real)), scored=(cpu, memory))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from numalign.placement.columns import fit, intent, requests
+from numalign.placement.columns import intent, nodetotals, requests
 from numalign.placement.columns.changelog import Rows
 from numalign.placement.columns.columns import UNREPORTED, VACANT, Columns
 from numalign.placement.columns.intent import Judgement
@@ -44,7 +44,7 @@ class Evaluation:
         kind = self._columns.flat.kind[row]
         if kind == VACANT:
             return Code.VACANT
-        if not fit.fits_row(self._columns, row, table.totals):
+        if not nodetotals.fits_row(self._columns, row, table.totals):
             return Code.TOTALS
         wish = self.judgement(table, kind)
         if not wish.allowed:
@@ -135,7 +135,7 @@ class Evaluation:
         if kind == VACANT:
             table.codes[rows] = Code.VACANT
             return
-        room = fit.fits(self._columns, rows, table.totals)
+        room = nodetotals.fits(self._columns, rows, table.totals)
         if not room.all():
             table.codes[rows[~room]] = Code.TOTALS
             rows = rows[room]

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from numalign.placement.columns import fit
+from numalign.placement.columns import nodetotals
 from numalign.placement.columns.changelog import Rows
 from numalign.placement.columns.columns import Columns
 from numalign.placement.columns.intent import Judgement
@@ -37,7 +37,7 @@ Trial = tuple[int, str]
 class VerdictTable:
     """One shape's answer for every row."""
 
-    def __init__(self, shape: Shape, totals: fit.Totals, rows: int) -> None:
+    def __init__(self, shape: Shape, totals: nodetotals.PodRequests, rows: int) -> None:
         """Of so many rows, of which nothing is known yet."""
         self.shape = shape
         self.totals = totals
@@ -127,7 +127,7 @@ class Verdicts:
         """The shape's table as it was left; whoever asks brings it up to date."""
         table = self._tables.get(shape.number)
         if table is None:
-            totals, room = fit.totals(shape, self._columns), self._columns.room
+            totals, room = nodetotals.totals(shape, self._columns), self._columns.room
             table = self._tables[shape.number] = VerdictTable(shape, totals, room)
             if len(self._tables) > self._most:
                 self._tables.popitem(last=False)

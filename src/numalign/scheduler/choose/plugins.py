@@ -15,18 +15,19 @@ import numpy as np
 from msgspec import Struct
 
 from numalign.api.decode.structs import Wire
-from numalign.api.objects.disruption import PodDisruptionBudget
-from numalign.api.objects.dynamicresources import IMPLICIT, DeviceClass
 from numalign.api.objects.pod import Pod
+from numalign.api.objects.workloads import IMPLICIT, DeviceClass, PodDisruptionBudget
 from numalign.api.schedulerconfig import configuration
-from numalign.api.schedulerconfig.pluginargs import DefaultPreemptionArgs
-from numalign.api.schedulerconfig.plugins import ZONES, Point
-from numalign.api.schedulerconfig.podruleargs import InterPodAffinityArgs, PodTopologySpreadArgs, VolumeBindingArgs
-from numalign.api.schedulerconfig.ruleargs import (
+from numalign.api.schedulerconfig.pluginargs import (
+    DefaultPreemptionArgs,
+    InterPodAffinityArgs,
     NodeAffinityArgs,
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
+    PodTopologySpreadArgs,
+    VolumeBindingArgs,
 )
+from numalign.api.schedulerconfig.plugins import ZONES, Point
 from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.nodes.imagelocality import ImageLocality
 from numalign.placement.rules.nodes.nodeaffinity import NodeAffinity

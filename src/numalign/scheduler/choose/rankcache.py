@@ -20,9 +20,8 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from numalign.api.caches import BoundedCache, LruCache
-from numalign.api.objects import noderequests
-from numalign.api.objects.pod import Pod
-from numalign.api.objects.podvolumes import Volume
+from numalign.api.objects import requests
+from numalign.api.objects.pod import Pod, Volume
 from numalign.placement.columns.shapes import Shape
 from numalign.placement.decisions import Codes, Decision, Randomness
 from numalign.placement.engine import Engine
@@ -445,7 +444,7 @@ class RankCache:
         filters = self._filters(asked.pod, profile)
         if self._engine.follow(asked.shape) is None:
             return KindRanks(stamp, None)
-        if filters is None or weights * LARGEST_SCORE >= 1 << TIER_BITS or noderequests.is_resized(asked.pod):
+        if filters is None or weights * LARGEST_SCORE >= 1 << TIER_BITS or requests.is_resized(asked.pod):
             return KindRanks(stamp, None)
         relative: list[Scored] = []
         scores = list(self._scores(asked.pod, profile, relative))

@@ -9,11 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from numalign.api.decode.sharing import SharedNodes, SharedPods
-from numalign.api.objects.disruption import PodDisruptionBudget
-from numalign.api.objects.dynamicresources import DeviceClass
+from numalign.api.objects.sharing import SharedNodes, SharedPods
 from numalign.api.objects.volumes import CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttachment
-from numalign.api.objects.workloads import Namespace, ReplicaSet, ReplicationController, Service, StatefulSet
+from numalign.api.objects.workloads import (
+    DeviceClass,
+    Namespace,
+    PodDisruptionBudget,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+)
 from numalign.kube import errors, resources
 from numalign.kube.client import Client
 from numalign.kube.request import Selection

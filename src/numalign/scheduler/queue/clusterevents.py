@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from numalign.api.objects import noderequests
+from numalign.api.objects import requests
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod
 from numalign.placement.decisions import Wake
@@ -112,7 +112,7 @@ def node_changes(old: Node, new: Node) -> tuple[ClusterEvent, ...]:
 def _pod_actions(old: Pod, new: Pod) -> Iterator[Action]:
     if old.metadata.labels != new.metadata.labels:
         yield Action.UPDATE_POD_LABEL
-    before, after = noderequests.assigned(old), noderequests.assigned(new)
+    before, after = requests.assigned(old), requests.assigned(new)
     if any(name not in after or after[name] < amount for name, amount in before.items()):
         yield Action.UPDATE_POD_SCALE_DOWN
     if any(name not in before or before[name] < amount for name, amount in after.items()):

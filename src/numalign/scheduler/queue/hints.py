@@ -11,10 +11,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from numalign.api.attributes import intent as intents
-from numalign.api.objects import nodematching, noderequests, requests, selectors
-from numalign.api.objects.affinity import PodAffinity, PodAffinityTerm, TopologySpreadConstraint
+from numalign.api.objects import nodematching, requests, selectors
 from numalign.api.objects.node import Node
-from numalign.api.objects.pod import Pod
+from numalign.api.objects.pod import Pod, PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from numalign.api.objects.volumes import PersistentVolume, PersistentVolumeClaim
 from numalign.placement.rules import nodestate
 from numalign.placement.rules.clusterstate import ClusterState
@@ -31,7 +30,7 @@ def scaled_down(pod: Pod, old: Pod | None, new: Pod | None) -> bool:
     """For NodeResourcesFit: a pod on a node asks for less of something that the waiting one asks for."""
     if old is None or new is None:
         return True
-    before, after = noderequests.assigned(old), noderequests.assigned(new)
+    before, after = requests.assigned(old), requests.assigned(new)
     asked = (name for name, amount in requests.effective(pod).items() if amount.nanos)
     return any(name in before and (name not in after or after[name] < before[name]) for name in asked)
 

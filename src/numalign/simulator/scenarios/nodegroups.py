@@ -12,8 +12,7 @@ from typing import Final, get_args
 from msgspec import structs
 
 from numalign.api import errors
-from numalign.api.attributes import cpuset
-from numalign.api.decode import fields
+from numalign.api.decode import cpuset, fields
 from numalign.api.decode.fields import Field
 from numalign.api.objects.node import Taint
 from numalign.kubelet import configuration, refusals, start, versions

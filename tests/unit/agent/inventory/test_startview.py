@@ -13,7 +13,7 @@ from numalign.agent.inventory.podidentity import KnownUids
 from numalign.agent.inventory.readings import Readings
 from numalign.agent.inventory.startview import Evidence
 from numalign.agent.sources.checkpoints import CPUCheckpoint, MemoryCheckpoint, Sizes
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.kubelet import admission, configuration, start
 from numalign.kubelet.cpu.state import CPUState

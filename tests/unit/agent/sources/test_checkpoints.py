@@ -10,7 +10,7 @@ import pytest
 
 from numalign.agent.sources import checkpoints
 from numalign.api import errors
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.kubelet.memory.state import Block, Table, ZoneMemory
 
 DATA = Path(__file__).parents[1] / "data" / "checkpoints"

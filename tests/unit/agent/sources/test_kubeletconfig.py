@@ -13,7 +13,7 @@ import pytest
 from numalign.agent.sources import kubeletconfig
 from numalign.agent.sources.kubeletconfig import Configuration, Fetch, Sources
 from numalign.api import errors
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.kubelet.machine import presets
 from numalign.kubelet.versions import Minor
 

@@ -11,7 +11,7 @@ import pytest
 
 from numalign.agent.sources import pods as podsapi
 from numalign.agent.sources.pods import Change, LocalPod, PodEvent, PodsClient, PodsError
-from numalign.api.decode import protomessages, protowire
+from numalign.api.decode import protobuf
 from numalign.process.rpc import CallFailed, Service
 from tests.unit.agent import recorded
 from tests.unit.agent.podresources_server import serving
@@ -60,7 +60,7 @@ def test_list_tells_uid_phase_qos_and_containers(socket: Path) -> None:
 
 
 def event(change: int, pod: dict[str, Any] | None) -> bytes:
-    return protomessages.written({"type": change} | ({} if pod is None else {"pod": pod}), podsapi.EVENT)
+    return protobuf.encode_message({"type": change} | ({} if pod is None else {"pod": pod}), podsapi.EVENT)
 
 
 def test_watch_gives_every_change_until_the_kubelet_ends_it(socket: Path) -> None:
@@ -82,7 +82,7 @@ def test_watch_gives_every_change_until_the_kubelet_ends_it(socket: Path) -> Non
 
 ABSENT = {
     "no such service": (Service("other", {}), True),
-    "an answer that cannot be read": (FakeKubelet(protowire.written(1, b"\xff")).service(), False),
+    "an answer that cannot be read": (FakeKubelet(protobuf.encode_field(1, b"\xff")).service(), False),
 }
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from numalign.agent.sources import pods
 from numalign.agent.sources.pods import PodsView
-from numalign.api.decode import protomessages
+from numalign.api.decode import protobuf
 from numalign.process.rpc import CallFailed, Service
 from tests.unit.agent.podresources_server import serving
 
@@ -18,7 +18,7 @@ def pod(name: str) -> dict[str, object]:
 
 
 def event(change: pods.Change, name: str = "") -> bytes:
-    return protomessages.written({"type": int(change)} | ({"pod": pod(name)} if name else {}), pods.EVENT)
+    return protobuf.encode_message({"type": int(change)} | ({"pod": pod(name)} if name else {}), pods.EVENT)
 
 
 class Kubelet:
@@ -31,7 +31,7 @@ class Kubelet:
 
     async def list(self, _: bytes) -> bytes:
         self.lists += 1
-        return protomessages.written({"pods": [protomessages.written(pod("listed"), pods.POD)]}, pods.LIST)
+        return protobuf.encode_message({"pods": [protobuf.encode_message(pod("listed"), pods.POD)]}, pods.LIST)
 
     async def watch(self, _: bytes) -> AsyncIterator[bytes]:
         for each in self.events:

@@ -10,7 +10,7 @@ import pytest
 
 from numalign.agent.sources import sysfs
 from numalign.api import errors
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.kubelet.machine import cores, presets
 from numalign.kubelet.machine.machine import Core, HugePages, Machine, Zone
 from tests.campaigns import holds_for

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 
 from numalign.api.attributes import attributes, grammar
 from numalign.api.attributes.attributes import NodeFacts, Unknown
+from numalign.api.attributes.repairs import Guess, GuessCode
 from numalign.api.errors import BadObject
-from numalign.api.nrt.repairs import Guess, GuessCode
 from tests import topology_strategies as some
 
 PAGE = Path(__file__).parents[4] / "docs" / "concepts" / "attributes.md"

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numalign.api.attributes import cpuset, grammar
+from numalign.api.attributes import grammar
 from numalign.api.attributes.grammar import AttributeTextError
+from numalign.api.decode import cpuset
 from numalign.api.decode.quantity import INT64_MAX
 from tests import topology_strategies as some
 

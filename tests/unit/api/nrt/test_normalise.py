@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from numalign.api.attributes.attributes import NodeFacts
 from numalign.api.attributes.deviceclasses import DeviceClass
-from numalign.api.attributes.memorystate import MemoryZone
+from numalign.api.attributes.managers import MemoryZone
+from numalign.api.attributes.repairs import Guess, GuessCode
 from numalign.api.decode import structs
 from numalign.api.nrt import fingerprint, normalise
 from numalign.api.nrt import wire as nrtwire
 from numalign.api.nrt.nodetopology import Amounts, Fingerprint, NodeTopology, Zone
 from numalign.api.nrt.placementcodec import Payload
-from numalign.api.nrt.repairs import Guess, GuessCode
 from numalign.api.nrt.topologymanager import TopologyManager
 from tests import topology_strategies as some
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from numalign.api.attributes.repairs import Guess, GuessCode
 from numalign.api.nrt import topologymanager
-from numalign.api.nrt.repairs import Guess, GuessCode
 from numalign.api.nrt.topologymanager import POLICIES, SCOPES, TopologyManager
 from numalign.api.nrt.wire import Attribute
 

@@ -1,6 +1,6 @@
 """The report says what the model decided, in numbers of one unit per resource."""
 
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.cli.display import values
 from numalign.kubelet import admission
 from numalign.kubelet.topologymanager import mask as masks

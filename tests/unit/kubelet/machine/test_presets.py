@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from numalign.api import errors
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.kubelet.machine import cores as machinecores
 from numalign.kubelet.machine import presets
 from numalign.kubelet.machine.machine import Core, Machine

@@ -4,8 +4,7 @@ import pytest
 from msgspec import structs
 
 from numalign.api.attributes.deviceclasses import DeviceClass
-from numalign.api.attributes.managers import KubeletBuild, ManagerPolicies
-from numalign.api.attributes.memorystate import MemoryZone
+from numalign.api.attributes.managers import KubeletBuild, ManagerPolicies, MemoryZone
 from numalign.api.attributes.podplacements import HeldDevices, Holding, MemoryBlock, PodPlacement
 from numalign.api.nrt import fingerprint, placementcodec
 from numalign.api.nrt.fingerprint import Method

@@ -55,7 +55,7 @@ def held(*pods: Pod) -> Checkpoints:
 
 
 def wrong(there: list[Pod], found: Checkpoints) -> dict[str, str]:
-    watching = SimpleNamespace(pods={each.metadata.uid: each for each in there}, books={"n": found})
+    watching = SimpleNamespace(pods={each.metadata.uid: each for each in there}, checkpoints={"n": found})
     return RestChecks((NODE,), cast(Client, None), cast(Observer, watching)).wrong()
 
 
@@ -87,7 +87,7 @@ def test_a_pod_may_wait_for_others_that_hold_what_it_needs() -> None:
     assert "fits on n" in wrong([FULL[0], waiting], held(*FULL))["c"]
 
 
-def test_books_tell_in_which_zones_a_container_is() -> None:
+def test_checkpoints_say_in_which_zones_a_container_is() -> None:
     found = watch.holdings(NODE.machine, held(*FULL))
     assert found == {"a": {"main": Holding((0,), (0,))}, "b": {"main": Holding((1,), (1,))}}
 

@@ -135,7 +135,7 @@ LEFT = {
         [line(17.0, "reported", node="n", uids=()), line(17.1, "behind", node="n"), line(20.9, "freed", "b", node="n")],
         True,
     ),
-    "it was gone, and the kubelet's books had it until the pod came": (
+    "it was gone, and the kubelet's checkpoint had it until the pod came": (
         [line(17.0, "gone", "b"), line(17.0, "reported", node="n", uids=()), line(20.9, "freed", "b", node="n")],
         True,
     ),

@@ -78,7 +78,7 @@ def admitted(one: Pod) -> KubeletState:
     return state
 
 
-def books_of(state: KubeletState) -> Checkpoints:
+def checkpoints_of(state: KubeletState) -> Checkpoints:
     assert state.cpu is not None
     return Checkpoints((), state.cpu, state.memory, DeviceCheckpoint(state.devices, {}, {}))
 
@@ -86,7 +86,7 @@ def books_of(state: KubeletState) -> Checkpoints:
 def test_a_report_is_behind_until_it_tells_what_the_kubelet_wrote_down() -> None:
     watcher, one = watching(), pod("n", phase="Running")
     state = admitted(one)
-    watcher.pods["u"], watcher.books["n"] = one, books_of(state)
+    watcher.pods["u"], watcher.checkpoints["n"] = one, checkpoints_of(state)
     watcher._compare("n")
     watcher._report(Change(None, normalise.encode(report.of("n", NODE.modelled, state))))
     watcher._compare("n")
@@ -96,7 +96,7 @@ def test_a_report_is_behind_until_it_tells_what_the_kubelet_wrote_down() -> None
 def test_a_pod_on_its_way_out_does_not_put_a_report_behind() -> None:
     watcher, one = watching(), pod("n", phase="Running")
     leaving = structs.replace(one, metadata=structs.replace(one.metadata, deletion_timestamp="2026-01-01T00:00:00Z"))
-    watcher.pods["u"], watcher.books["n"] = leaving, books_of(admitted(one))
+    watcher.pods["u"], watcher.checkpoints["n"] = leaving, checkpoints_of(admitted(one))
     watcher._compare("n")
     assert told(watcher) == []
 

@@ -9,8 +9,7 @@ from msgspec import structs
 from numalign.api.attributes.attributes import NodeFacts
 from numalign.api.attributes.coremap import Core
 from numalign.api.attributes.deviceclasses import DeviceClass
-from numalign.api.attributes.managers import ManagerPolicies
-from numalign.api.attributes.memorystate import MemoryZone
+from numalign.api.attributes.managers import ManagerPolicies, MemoryZone
 from numalign.api.attributes.podplacements import HeldDevices, Holding, MemoryBlock, PodPlacement
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.api.objects.pod import Pod

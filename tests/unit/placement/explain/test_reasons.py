@@ -11,10 +11,10 @@ from numalign.api.objects.pod import Pod
 from numalign.kubelet.demand import Role
 from numalign.placement.columns import requests
 from numalign.placement.columns.columns import Columns
-from numalign.placement.columns.fit import Totals
 from numalign.placement.columns.intent import Unkept
 from numalign.placement.columns.nodefacts import Assumption
 from numalign.placement.columns.noderules import NodeRules
+from numalign.placement.columns.nodetotals import PodRequests
 from numalign.placement.columns.resources import CPU, Resources
 from numalign.placement.columns.shapes import Shapes
 from numalign.placement.decisions import Code
@@ -180,18 +180,18 @@ def node(most_pods: int = 10, pods: int = 0, **offered: int) -> Columns:
 
 
 def test_node_totals_tell_what_is_left_of_what_is_short() -> None:
-    found = answers.of_totals(node(cpu=8000, memory=10), 0, Totals((0, 1), (6000, 5)))
+    found = answers.of_totals(node(cpu=8000, memory=10), 0, PodRequests((0, 1), (6000, 5)))
     assert (found.code, found.cause, found.structural) == (Code.TOTALS, NodeCause.TOTALS, False)
     assert found.lacks == (Lack(resource="cpu", need=6000, most=5000),)
 
 
 def test_a_pod_larger_than_the_node_is_structural() -> None:
-    found = answers.of_totals(node(cpu=8000), 0, Totals((0,), (9000,)))
+    found = answers.of_totals(node(cpu=8000), 0, PodRequests((0,), (9000,)))
     assert (found.structural, found.lacks[0].too_large) == (True, True)
 
 
 def test_a_node_full_of_pods_is_told_from_one_that_takes_none() -> None:
-    asked = Totals((0,), (1000,))
+    asked = PodRequests((0,), (1000,))
     full, none = node(pods=10, cpu=8000), node(most_pods=0)
     causes = [answers.of_totals(columns, 0, asked).cause for columns in (full, none)]
     assert causes == [NodeCause.POD_COUNT, NodeCause.NO_NODE]

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from numalign.api.attributes.repairs import Guess, GuessCode
 from numalign.api.nrt.nodetopology import Amounts, NodeTopology, Zone
-from numalign.api.nrt.repairs import Guess, GuessCode
 from numalign.api.nrt.topologymanager import TopologyManager
 from numalign.api.objects.node import Node
 from numalign.kubelet import versions

@@ -9,9 +9,9 @@ from msgspec import structs
 
 from numalign.api.attributes.coremap import Core
 from numalign.api.attributes.managers import KubeletBuild, ManagerPolicies
+from numalign.api.attributes.repairs import Guess, GuessCode
 from numalign.api.nrt.fingerprint import Method
 from numalign.api.nrt.nodetopology import Amounts, Fingerprint, NodeTopology, Zone
-from numalign.api.nrt.repairs import Guess, GuessCode
 from numalign.api.nrt.topologymanager import Policy, TopologyManager
 from numalign.api.objects.node import Node as NodeObject
 from numalign.kubelet.report import plainreport, report

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.api.objects.pod import Pod
 from numalign.kubelet.machine.presets import GIB
 from numalign.placement.columns.holdings import Entry

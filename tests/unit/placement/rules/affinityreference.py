@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from numalign.api.objects import selectors
-from numalign.api.objects.affinity import PodAffinity, PodAffinityTerm
-from numalign.api.objects.pod import Pod
+from numalign.api.objects.pod import Pod, PodAffinity, PodAffinityTerm
 from tests.unit.placement.rules.spreadreference import Site
 
 Namespaces = Mapping[str, Mapping[str, str]]

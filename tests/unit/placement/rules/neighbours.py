@@ -7,7 +7,7 @@ from typing import Any
 
 from numalign.api.decode import decode
 from numalign.api.objects.pod import Pod
-from numalign.api.schedulerconfig.podruleargs import InterPodAffinityArgs, PodTopologySpreadArgs
+from numalign.api.schedulerconfig.pluginargs import InterPodAffinityArgs, PodTopologySpreadArgs
 from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.pods.interpodaffinity import InterPodAffinity
 from numalign.placement.rules.pods.podtopologyspread import PodTopologySpread

@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 
 from numalign.api.objects import selectors
-from numalign.api.objects.affinity import TopologySpreadConstraint
-from numalign.api.objects.pod import Pod
+from numalign.api.objects.pod import Pod, TopologySpreadConstraint
 
 HOST = "kubernetes.io/hostname"
 Included = Callable[[int, TopologySpreadConstraint], bool]

@@ -17,7 +17,7 @@ from numalign.api.objects.volumes import (
     StorageClass,
     VolumeAttachment,
 )
-from numalign.api.schedulerconfig.podruleargs import VolumeBindingArgs
+from numalign.api.schedulerconfig.pluginargs import VolumeBindingArgs
 from numalign.placement.rules.volumes.nodevolumelimits import NodeVolumeLimits
 from numalign.placement.rules.volumes.volumebinding import VolumeBinding
 from numalign.placement.rules.volumes.volumerestrictions import VolumeRestrictions

@@ -6,8 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from numalign.api.objects.affinity import TopologySpreadConstraint
-from numalign.api.objects.pod import Pod
+from numalign.api.objects.pod import Pod, TopologySpreadConstraint
 from numalign.placement.rules.pods.podtopologyspread import MISSING_LABEL, TOO_MANY
 from tests.unit.placement.rules import neighbourhoods, spreadreference, worlds
 from tests.unit.placement.rules.neighbourhoods import constraints

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numalign.placement.columns import changelog, fit
+from numalign.placement.columns import changelog, nodetotals
 from numalign.placement.columns.changelog import Rows
 from numalign.placement.columns.columns import Columns
 from numalign.placement.columns.shapes import Shape, Shapes
@@ -141,25 +141,12 @@ ROOM = {
 def test_a_node_must_have_room_as_a_whole(totals: dict[str, int], pods: int, fits: bool) -> None:
     columns = offered(**totals)
     columns.charge_totals(0, [], pods)
-    asked = fit.totals(shape(1), columns)
-    assert fit.fits_row(columns, 0, asked) == fits
-    assert fit.fits(columns, np.array([0], np.int32), asked).tolist() == [fits]
-
-
-@given(st.integers(0, 5000), st.integers(0, 3))
-def test_a_pod_that_is_counted_leaves_room_for_another_or_not(cpu: int, most_pods: int) -> None:
-    columns, other = Columns(), Columns()
-    for each in (columns, other):
-        each.set_totals(each.row("n"), {"cpu": cpu, "memory": 1 << 30}, most_pods)
-    asked = fit.totals(shape(1), columns)
-    room = fit.charge(columns, 0, asked)
-    other.charge_totals(0, asked.pairs, 1)
-    assert (columns.requested.tolist(), columns.pods.tolist()) == (other.requested.tolist(), other.pods.tolist())
-    assert columns.log.generation == other.log.generation
-    assert room == fit.fits_row(other, 0, asked)
+    asked = nodetotals.totals(shape(1), columns)
+    assert nodetotals.fits_row(columns, 0, asked) == fits
+    assert nodetotals.fits(columns, np.array([0], np.int32), asked).tolist() == [fits]
 
 
 def test_what_is_not_asked_for_never_refuses() -> None:
     columns = offered(cpu=1000, memory=1 << 30)
     columns.charge_totals(0, [(columns.column("example.com/nic"), 5)], 0)
-    assert fit.fits_row(columns, 0, fit.totals(shape(1), columns))
+    assert nodetotals.fits_row(columns, 0, nodetotals.totals(shape(1), columns))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from numalign.api.decode import decode
-from numalign.api.objects.disruption import PodDisruptionBudget
+from numalign.api.objects.workloads import PodDisruptionBudget
 from numalign.scheduler.choose.plugins import Budgets
 from tests.unit.scheduler import waitingpods
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from numalign.api.decode import decode
-from numalign.api.objects.dynamicresources import DeviceClass
+from numalign.api.objects.workloads import DeviceClass
 from numalign.placement.rules.clusterstate import ClusterState
 from numalign.scheduler.choose import plugins
 from numalign.scheduler.choose.plugins import LEFT_ALONE, DynamicResources

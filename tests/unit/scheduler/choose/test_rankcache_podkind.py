@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from numalign.api.objects.pod import Container, Pod, PodSpec
-from numalign.api.objects.podvolumes import ClaimVolume, Volume
+from numalign.api.objects.pod import ClaimVolume, Container, Pod, PodSpec, Volume
 from numalign.scheduler.choose import rankcache
 from numalign.scheduler.choose.rankcache import PodKinds
 from tests.unit.scheduler import waitingpods

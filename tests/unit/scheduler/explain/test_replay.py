@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from numalign.api.decode import decode
-from numalign.api.objects.dynamicresources import DeviceClass
+from numalign.api.objects.workloads import DeviceClass
 from numalign.scheduler.explain import replay
 from numalign.scheduler.explain.replay import NodeReplay
 from numalign.scheduler.snapshot import files

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from numalign.api.decode import decode
-from numalign.api.objects.affinity import NodeAffinity as Affinity
 from numalign.api.objects.node import Node
+from numalign.api.objects.pod import NodeAffinity as Affinity
 from numalign.api.objects.pod import Pod
 from numalign.placement.rules.nodes.nodeaffinity import NodeAffinity
 from numalign.scheduler.queue import clusterevents

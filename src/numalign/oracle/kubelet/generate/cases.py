@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.kubelet.versions import Minor
 from numalign.oracle.harness.divergence import Case
 from numalign.oracle.harness.draws import chance, cut, some, weighted

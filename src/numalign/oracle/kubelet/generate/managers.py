@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from numalign.oracle.harness.draws import chance, cut, some, weighted
 from numalign.oracle.kubelet.forms import Topology
 from numalign.oracle.kubelet.generate import cases, machines

@@ -31,9 +31,9 @@ from numalign.placement.referenceargs import CacheArgs, InformerMode, NodeResour
 Step = Mapping[str, Any]
 
 
-def play(given: Mapping[str, Any], mended: frozenset[Repair] = repairs.ALL) -> list[object]:
+def play(given: Mapping[str, Any], applied: frozenset[Repair] = repairs.ALL) -> list[object]:
     """The answers of the session, step by step; None where a step has none."""
-    session = _session(given, mended)
+    session = _session(given, applied)
     return [session.take(step) for step in given["steps"]]
 
 
@@ -179,10 +179,10 @@ class ResyncSession(CacheSession):
         return self.over.marks.settings.get(nrt.metadata.name) not in (None, before)
 
 
-def _session(given: Mapping[str, Any], mended: frozenset[Repair]) -> CacheSession:
+def _session(given: Mapping[str, Any], applied: frozenset[Repair]) -> CacheSession:
     settings = NodeResourceTopologyMatchArgs(cache=cache_args(given["cache"]), preemption_mode=given["preemptionMode"])
     rules = selection.rules(settings, given["profileNames"] or ())
-    rules = msgspec.structs.replace(rules, is_relevant=relevance(given["podRelevance"]), repairs=mended)
+    rules = msgspec.structs.replace(rules, is_relevant=relevance(given["podRelevance"]), repairs=applied)
     nrts = list(map(objects.report, given["initialNRTs"] or ()))
     built = cache_of(given, nrts, rules)
     if isinstance(built, OverReserve):

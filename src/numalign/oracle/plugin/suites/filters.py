@@ -186,8 +186,8 @@ class PreemptionRun:
     def evicts(self, *, pre_filter: bool) -> bool:
         cycle = Cycle(referenceargs.preemption_mode(self.settings))
         cycle = victims.pre_filter(cycle)[0] if pre_filter else cycle
-        cycle, told = victims.remove_pod(cycle, self.victim)
-        return told.is_success and self.fits(without=cycle.pods)
+        cycle, result = victims.remove_pod(cycle, self.victim)
+        return result.is_success and self.fits(without=cycle.pods)
 
 
 def _bound(raw: Mapping[str, Any], node: str) -> Pod:

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import xxhash
 
-from numalign.api.attributes import attributelist
-from numalign.api.nrt import fingerprint, leb89, placementcodec, zonename
+from numalign.api.attributes import grammar
+from numalign.api.nrt import attributelist, fingerprint, leb89, placementcodec
 from numalign.api.nrt.placementcodec import ContainerRef, Payload, PlacementError, Reason
 from numalign.api.nrt.wire import Attribute
 from numalign.oracle.harness import suite
@@ -141,15 +141,15 @@ def _there_and_back(case: Case) -> object:
 
 def _zone_name(case: Case) -> object:
     try:
-        return {"error": False, "name": zonename.name_of(case["input"]["id"])}
-    except zonename.ZoneNameError:
+        return {"error": False, "name": grammar.zone_name(case["input"]["id"])}
+    except grammar.ZoneNameError:
         return {"error": True, "name": ""}
 
 
 def _zone_id(case: Case) -> object:
     try:
-        return {"error": False, "id": zonename.id_of(case["input"]["name"])}
-    except zonename.ZoneNameError:
+        return {"error": False, "id": grammar.zone_id(case["input"]["name"])}
+    except grammar.ZoneNameError:
         return {"error": True, "id": -1}
 
 

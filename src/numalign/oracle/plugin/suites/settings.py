@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
+from numalign.api.attributes.repairs import Guess, GuessCode
 from numalign.api.decode import decode
 from numalign.api.nrt import topologymanager
-from numalign.api.nrt.repairs import Guess, GuessCode
 from numalign.api.nrt.topologymanager import TopologyManager
 from numalign.api.nrt.wire import Attribute
 from numalign.oracle.harness import suite

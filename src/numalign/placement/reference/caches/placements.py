@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from numalign.api.attributes import attributelist
-from numalign.api.nrt import normalise, placementcodec, topologymanager
+from numalign.api.nrt import attributelist, normalise, placementcodec, topologymanager
 from numalign.api.nrt.placementcodec import ContainerRef, Payload, PlacementError
 from numalign.api.nrt.wire import NodeResourceTopology
 from numalign.placement.reference.caches.cache import Placement

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 
 from msgspec import Struct, structs
 
-from numalign.api.attributes import attributelist
 from numalign.api.decode import quantity
 from numalign.api.decode.quantity import Quantity
-from numalign.api.nrt import fingerprint, normalise, topologymanager
+from numalign.api.nrt import attributelist, fingerprint, normalise, topologymanager
 from numalign.api.nrt.wire import NodeResourceTopology, Resource
 from numalign.placement.reference import numanodes
 from numalign.placement.referenceargs import ResyncMethod

@@ -15,10 +15,9 @@ import numpy as np
 from msgspec import Struct
 
 from numalign.api.objects import nodematching
-from numalign.api.objects.affinity import Affinity as PodAffinity
-from numalign.api.objects.affinity import NodeAffinity as Affinity
-from numalign.api.objects.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from numalign.api.objects.pod import Pod
+from numalign.api.objects.pod import Affinity as PodAffinity
+from numalign.api.objects.pod import NodeAffinity as Affinity
+from numalign.api.objects.pod import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Pod
 from numalign.placement.rules import rule
 from numalign.placement.rules.clusterstate import ClusterState, Flags
 from numalign.placement.rules.rowclasses import Follows, RowClasses

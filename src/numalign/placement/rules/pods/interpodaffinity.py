@@ -16,7 +16,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from numalign.api.objects.pod import Pod
-from numalign.api.schedulerconfig.podruleargs import InterPodAffinityArgs
+from numalign.api.schedulerconfig.pluginargs import InterPodAffinityArgs
 from numalign.placement.rules.clusterstate import ClusterState, Flags
 from numalign.placement.rules.pods import podcounts, podterms
 from numalign.placement.rules.pods.matchers import Namespaces

@@ -12,8 +12,7 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
-from numalign.api.objects.affinity import PodAffinity, PodAffinityTerm
-from numalign.api.objects.pod import Pod
+from numalign.api.objects.pod import Pod, PodAffinity, PodAffinityTerm
 from numalign.placement.rules.clusterstate import AssignedPod, ClusterState
 from numalign.placement.rules.pods.matchers import Matcher, Pair
 from numalign.placement.rules.pods.podcounts import Counts, PodCount

@@ -16,9 +16,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from numalign.api.objects.affinity import TopologySpreadConstraint
-from numalign.api.objects.pod import Pod
-from numalign.api.schedulerconfig.podruleargs import SYSTEM_DEFAULTING, PodTopologySpreadArgs
+from numalign.api.objects.pod import Pod, TopologySpreadConstraint
+from numalign.api.schedulerconfig.pluginargs import SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from numalign.placement.rules.clusterstate import ClusterState, Flags
 from numalign.placement.rules.nodes import nodeaffinity, nodespec
 from numalign.placement.rules.pods import podcounts

@@ -13,9 +13,9 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from numalign.api.objects import noderequests
+from numalign.api.objects import requests
 from numalign.api.objects.pod import Pod
-from numalign.api.schedulerconfig.ruleargs import NodeResourcesBalancedAllocationArgs
+from numalign.api.schedulerconfig.pluginargs import NodeResourcesBalancedAllocationArgs
 from numalign.placement.rules.clusterstate import ClusterState, Flags
 from numalign.placement.rules.resources import strategies
 from numalign.placement.rules.resources.strategies import Addition
@@ -70,9 +70,9 @@ class NodeResourcesBalancedAllocation:
 
     def _additions(self, pod: Pod, amounts: Totals) -> tuple[Addition, ...]:
         def read() -> tuple[Addition, ...]:
-            return strategies.read(self._resources, noderequests.assigned(pod), amounts)
+            return strategies.read(self._resources, requests.assigned(pod), amounts)
 
-        return read() if noderequests.is_resized(pod) else amounts.once((self.name, self._resources), pod, read)
+        return read() if requests.is_resized(pod) else amounts.once((self.name, self._resources), pod, read)
 
 
 def balances(used: Sequence[Scores], offered: Sequence[Scores]) -> Scores:

@@ -13,9 +13,9 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
-from numalign.api.objects import noderequests, requests, resourcenames
+from numalign.api.objects import requests, resourcenames
 from numalign.api.objects.pod import Pod
-from numalign.api.schedulerconfig.ruleargs import NodeResourcesFitArgs
+from numalign.api.schedulerconfig.pluginargs import NodeResourcesFitArgs
 from numalign.placement.rules import totals
 from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.resources import strategies
@@ -158,7 +158,7 @@ class NodeResourcesFit:
                 yield ResourceRequest(column=world.totals.known(name), amount=amount, name=name)
 
     def _additions(self, pod: Pod, amounts: Totals) -> tuple[Addition, ...]:
-        asked = noderequests.unplaced(pod, noderequests.LEAST)
+        asked = requests.unplaced(pod, requests.LEAST)
         return strategies.read(self._args.scoring_strategy.resources, asked, amounts)
 
     def _is_ignored(self, name: str) -> bool:

@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from numalign.api.decode import quantity
 from numalign.api.objects.pod import ResourceList
-from numalign.api.schedulerconfig import ruleargs
-from numalign.api.schedulerconfig.ruleargs import ResourceSpec, ScoringStrategy, UtilizationShapePoint
+from numalign.api.schedulerconfig import pluginargs
+from numalign.api.schedulerconfig.pluginargs import ResourceSpec, ScoringStrategy, UtilizationShapePoint
 from numalign.placement.rules import totals
 from numalign.placement.rules.rule import MAX_SCORE, Rows, Scores
 from numalign.placement.rules.totals import Amounts, Totals
@@ -92,9 +92,9 @@ class AllocationScore(Protocol):
 
 def of(strategy: ScoringStrategy) -> AllocationScore:
     match strategy.type:
-        case ruleargs.MOST_ALLOCATED:
+        case pluginargs.MOST_ALLOCATED:
             return MostAllocated()
-        case ruleargs.REQUESTED_TO_CAPACITY_RATIO:
+        case pluginargs.REQUESTED_TO_CAPACITY_RATIO:
             return RequestedToCapacityRatio(strategy.requested_to_capacity_ratio.shape)
     return LeastAllocated()
 

@@ -11,8 +11,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from numalign.api.objects.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from numalign.api.objects.podvolumes import Volume
+from numalign.api.objects.pod import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Volume
 from numalign.api.objects.volumes import PersistentVolume, PersistentVolumeSpec
 from numalign.placement.rules.volumes.volumezone import BETWEEN_ZONES, REGION, SUCCESSORS, ZONE
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 from numalign.api.decode import quantity
 from numalign.api.objects.pod import Pod
 from numalign.api.objects.volumes import LOST, WAIT_FOR_FIRST_CONSUMER, PersistentVolumeClaim
-from numalign.api.schedulerconfig.podruleargs import VolumeBindingArgs
+from numalign.api.schedulerconfig.pluginargs import VolumeBindingArgs
 from numalign.placement.rules.clusterstate import ClusterState, Flags
 from numalign.placement.rules.resources import strategies
 from numalign.placement.rules.resources.strategies import FULL

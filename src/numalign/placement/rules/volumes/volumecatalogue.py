@@ -17,9 +17,7 @@ from numpy.typing import NDArray
 
 from numalign.api.decode import quantity
 from numalign.api.objects import selectors
-from numalign.api.objects.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from numalign.api.objects.pod import Pod
-from numalign.api.objects.podvolumes import Volume
+from numalign.api.objects.pod import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Pod, Volume
 from numalign.api.objects.selectors import LabelSelector
 from numalign.api.objects.volumes import AVAILABLE, PersistentVolume, PersistentVolumeClaim, TopologyTerm
 from numalign.placement.rules.clusterstate import ClusterState, Flags

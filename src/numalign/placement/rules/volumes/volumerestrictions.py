@@ -12,8 +12,7 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
-from numalign.api.objects.pod import Pod
-from numalign.api.objects.podvolumes import Volume
+from numalign.api.objects.pod import Pod, Volume
 from numalign.api.objects.volumes import READ_WRITE_ONCE_POD
 from numalign.placement.rules.clusterstate import AssignedPod, ClusterState
 from numalign.placement.rules.rule import FITS, Codes, Refusal, Refusals

@@ -17,7 +17,7 @@ from numalign.simulator.apiserver.defaults import pods, podspecs, workloads
 from numalign.simulator.apiserver.schemas import builtin
 from numalign.simulator.apiserver.storage import errors, resources
 from numalign.simulator.apiserver.storage.errors import StatusCause, StatusError
-from numalign.simulator.apiserver.storage.resources import NAMESPACES, SERVICES, STORAGECLASSES, Resource
+from numalign.simulator.apiserver.storage.resources import NAMESPACES, SERVICES, STORAGECLASSES, GroupResource, Resource
 from numalign.simulator.apiserver.storage.store import ObjectReader
 from numalign.simulator.trees import Tree
 
@@ -316,7 +316,7 @@ def _quota(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
         tree["status"] = {}
 
 
-COMPLETERS: Final[dict[tuple[str, str], Completer]] = {
+COMPLETERS: Final[dict[GroupResource, Completer]] = {
     resource.group_resource: completer
     for resource, completer in (
         (resources.PODS, pods.complete_pod),

@@ -14,7 +14,7 @@ import msgspec
 
 from numalign.simulator import trees
 from numalign.simulator.apiserver.http import protobuf
-from numalign.simulator.apiserver.http.requests import Request
+from numalign.simulator.apiserver.http.requests import JSON, Request
 from numalign.simulator.apiserver.schemas import builtin, fielderrors, gotext, typedefs
 from numalign.simulator.apiserver.storage import errors
 from numalign.simulator.apiserver.storage.errors import StatusError
@@ -22,7 +22,6 @@ from numalign.simulator.apiserver.storage.resources import BUILT_IN, Resource
 from numalign.simulator.apiserver.verbs.state import ServerState
 from numalign.simulator.trees import Tree
 
-JSON: Final = "application/json"
 YAML: Final = "application/yaml"
 PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
 UNKNOWN_FORMAT: Final = (

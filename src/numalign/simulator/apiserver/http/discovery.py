@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from numalign.simulator import trees
-from numalign.simulator.apiserver.storage.resources import Resource
+from numalign.simulator.apiserver.http.requests import JSON
+from numalign.simulator.apiserver.storage.resources import GroupVersionKind, Resource
 from numalign.simulator.trees import Tree
 
-PLAIN: Final = "application/json"
 AGGREGATED: Final = re.compile(
     r"application/json\s*;(?=[^,]*\bg=apidiscovery\.k8s\.io)(?=[^,]*\bas=APIGroupDiscoveryList)[^,]*\bv=(v2beta1|v2)\b"
 )
@@ -37,8 +37,6 @@ VERBS: Final = {
     "finalize": ("update",),
 }
 
-Kind = tuple[str, str, str]
-
 
 @dataclass(frozen=True)
 class DiscoveryDocument:
@@ -53,10 +51,10 @@ def document(path: str, accept: str, resources: Iterable[Resource]) -> Discovery
     steps = path.strip("/").split("/")
     version = aggregation(accept) if len(steps) == 1 else ""
     if version:
-        content_type = f"{PLAIN};g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
+        content_type = f"{JSON};g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
         return _document(aggregated(_below(steps[0], served), version), content_type)
     tree = _list(steps, served)
-    return None if tree is None else _document(tree, PLAIN)
+    return None if tree is None else _document(tree, JSON)
 
 
 def aggregation(accept: str) -> str:
@@ -65,7 +63,7 @@ def aggregation(accept: str) -> str:
         match = AGGREGATED.match(choice.strip())
         if match:
             return match[1]
-        if choice.strip() in (PLAIN, "*/*"):
+        if choice.strip() in (JSON, "*/*"):
             return ""
     return ""
 
@@ -93,7 +91,7 @@ def aggregated(resources: Sequence[Resource], version: str = "v2") -> Tree:
     }
 
 
-def subresource_kind(resource: Resource, subresource: str) -> Kind:
+def subresource_kind(resource: Resource, subresource: str) -> GroupVersionKind:
     return FOREIGN.get(subresource, resource.gvk)
 
 
@@ -171,7 +169,7 @@ def _subresource(resource: Resource, subresource: str) -> Tree:
     return {"subresource": subresource, "responseKind": kind, "verbs": subresource_verbs(subresource)}
 
 
-def _response_kind(kind: Kind) -> Tree:
+def _response_kind(kind: GroupVersionKind) -> Tree:
     return dict(zip(("group", "version", "kind"), kind, strict=True))
 
 

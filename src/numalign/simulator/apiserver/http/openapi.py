@@ -17,7 +17,7 @@ from numalign.simulator.apiserver.schemas import builtin
 from numalign.simulator.apiserver.schemas.builtin import GVK
 from numalign.simulator.apiserver.schemas.registry import Registry
 from numalign.simulator.apiserver.schemas.typedefs import OBJECT_META
-from numalign.simulator.apiserver.storage.resources import Resource
+from numalign.simulator.apiserver.storage.resources import GroupVersionKind, Resource
 from numalign.simulator.trees import Tree
 
 Schemas = Mapping[Resource, Tree]
@@ -189,7 +189,7 @@ def _paths(resource: Resource, model: str) -> Tree:
     return {path: operations for path, operations in paths.items() if operations}
 
 
-def _operations(verbs: Sequence[str], kind: discovery.Kind, model: str, *, single: bool) -> Tree:
+def _operations(verbs: Sequence[str], kind: GroupVersionKind, model: str, *, single: bool) -> Tree:
     return {
         method: _operation(verb, action, kind, model)
         for verb, method, action, is_for_one in OPERATIONS
@@ -197,7 +197,7 @@ def _operations(verbs: Sequence[str], kind: discovery.Kind, model: str, *, singl
     }
 
 
-def _operation(verb: str, action: str, kind: discovery.Kind, model: str) -> Tree:
+def _operation(verb: str, action: str, kind: GroupVersionKind, model: str) -> Tree:
     answer = {"$ref": f"{PREFIX}{model}{'List' if verb == 'list' else ''}"} if model else {"type": "object"}
     operation: Tree = {
         "parameters": [{"name": each, "in": "query", "schema": TEXT} for each in PARAMETERS.get(verb, ())],

@@ -13,8 +13,8 @@ from functools import cache
 from importlib import resources
 from typing import Any, Final
 
-from numalign.api.decode import protowire
-from numalign.api.decode.protowire import BadProtobuf, Wire
+from numalign.api.decode import protobuf
+from numalign.api.decode.protobuf import BadProtobuf, Wire
 from numalign.simulator.trees import Tree
 
 __all__ = ["MAGIC", "BadProtobuf", "decoded"]
@@ -63,7 +63,7 @@ def _message(data: bytes, name: str, depth: int) -> Tree:
     if depth > MAX_DEPTH:
         raise BadProtobuf("nested too deeply; no object of this kind needs that")
     known, tree = _table()[name], Tree()
-    for number, wire, raw in protowire.fields(data):
+    for number, wire, raw in protobuf.fields(data):
         if number in known:
             _put(tree, known[number], _checked(wire, raw, known[number]), depth + 1)
     return tree
@@ -114,7 +114,7 @@ def _text(raw: int | bytes) -> str:
 
 
 def _integer(raw: int | bytes) -> int:
-    return protowire.signed(_as_int(raw))
+    return protobuf.signed(_as_int(raw))
 
 
 def _quantity(raw: int | bytes) -> str:
@@ -157,7 +157,7 @@ def _raw_json(raw: int | bytes) -> Any:
 
 def _last_values(data: bytes) -> Raw:
     """The last value of a field counts, even of one that must not be repeated."""
-    return {number: value for number, _, value in protowire.fields(data)}
+    return {number: value for number, _, value in protobuf.fields(data)}
 
 
 def _bytes(parts: Raw, number: int) -> bytes:
@@ -180,7 +180,7 @@ READERS: Final[dict[str, Callable[[int | bytes], Any]]] = {
     "bytes": lambda raw: base64.b64encode(_as_bytes(raw)).decode(),
     "bool": lambda raw: bool(_as_int(raw)),
     **dict.fromkeys(("int32", "int64", "uint32", "uint64"), _integer),
-    "double": lambda raw: protowire.double(_as_int(raw)),
+    "double": lambda raw: protobuf.double(_as_int(raw)),
     "Quantity": _quantity,
     "IntOrString": _int_or_string,
     "Time": _time,

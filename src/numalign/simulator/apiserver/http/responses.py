@@ -16,6 +16,7 @@ from numalign.simulator.apiserver.storage import errors
 from numalign.simulator.apiserver.storage.resources import Resource
 from numalign.simulator.apiserver.storage.store import StoredObject
 from numalign.simulator.apiserver.tables import tables
+from numalign.simulator.apiserver.tables.tables import Include
 from numalign.simulator.apiserver.verbs import conversion, subresources
 from numalign.simulator.apiserver.verbs.list import ListPage
 from numalign.simulator.apiserver.verbs.state import ServerState
@@ -35,7 +36,6 @@ AVAILABLE: Final = (
 )
 ONLY: Final = "only the following media types are accepted: application/json, application/yaml"
 PARTIAL: Tree = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
-Include = Literal["Metadata", "Object", "None"]
 
 
 @lru_cache(maxsize=256)

@@ -17,20 +17,19 @@ from typing import Any, Final
 
 from numalign.simulator import trees
 from numalign.simulator.apiserver.patches import fieldsets, managedfields, typed
-from numalign.simulator.apiserver.patches.errors import BadPatch
-from numalign.simulator.apiserver.patches.fieldsets import Path
+from numalign.simulator.apiserver.patches.errors import SERVER_ERROR, BadPatch
+from numalign.simulator.apiserver.patches.fieldsets import FieldPath
 from numalign.simulator.apiserver.patches.managedfields import APPLY, UPDATE, ApplyContext, Managers
 from numalign.simulator.apiserver.schemas import builtin, gotext, typedefs
-from numalign.simulator.apiserver.schemas.builtin import Kind
 from numalign.simulator.apiserver.schemas.structural import StructuralSchema
 from numalign.simulator.apiserver.schemas.typedefs import TypeDef
+from numalign.simulator.apiserver.storage.resources import GroupVersionKind
 from numalign.simulator.trees import Tree
 
-SERVER_ERROR: Final = 500
 KUBECTL: Final = "kubectl"
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 BEFORE_FIRST: Final = "before-first-apply"
-STATUS_ALSO_RESETS: Final[dict[str, list[Path]]] = {
+STATUS_ALSO_RESETS: Final[dict[str, list[FieldPath]]] = {
     "Deployment": [("f:metadata", "f:labels")],
     "Pod": [("f:metadata", "f:deletionTimestamp"), ("f:metadata", "f:ownerReferences")],
     "VolumeAttachment": [("f:metadata",)],
@@ -38,7 +37,7 @@ STATUS_ALSO_RESETS: Final[dict[str, list[Path]]] = {
 }
 
 
-def refuse_foreign(wanted: Tree, kind: Kind) -> None:
+def refuse_foreign(wanted: Tree, kind: GroupVersionKind) -> None:
     group, _, version = trees.text(wanted, "apiVersion").rpartition("/")
     if (group, version, trees.text(wanted, "kind")) != kind:
         raise BadPatch(f"invalid object type: {group}/{version}, Kind={trees.text(wanted, 'kind')}")
@@ -46,7 +45,7 @@ def refuse_foreign(wanted: Tree, kind: Kind) -> None:
         raise BadPatch("metadata.managedFields must be nil")
 
 
-def refuse_misshapen(wanted: Tree, kind: Kind, typedef: TypeDef) -> None:
+def refuse_misshapen(wanted: Tree, kind: GroupVersionKind, typedef: TypeDef) -> None:
     problems = list(_problems(wanted, typedef, ""))
     if problems:
         text = problems[0] if len(problems) == 1 else "errors:\n  " + "\n  ".join(problems)
@@ -113,7 +112,7 @@ def _problems_of_scalar(value: Any, typedef: TypeDef, path: str) -> Iterator[str
 class FieldManager:
     """One write to an object of a kind, at a time, through the main resource or a subresource."""
 
-    kind: Kind
+    kind: GroupVersionKind
     now: str
     subresource: str = ""
     schema: StructuralSchema | None = None
@@ -180,7 +179,7 @@ class FieldManager:
         group, version, name = self.kind
         schema = self.schema
         typedef = schema.typedef if schema is not None else builtin.typedef(self.kind) or typedefs.ANYTHING
-        resets: list[Path] = [("f:status",)] if schema is None or schema.has_status_subresource else []
+        resets: list[FieldPath] = [("f:status",)] if schema is None or schema.has_status_subresource else []
         if self.subresource == "status":
             resets = [("f:spec",), *(STATUS_ALSO_RESETS.get(name, []) if schema is None else [("f:metadata",)])]
         return ApplyContext(typedef, f"{group}/{version}" if group else version, resets)

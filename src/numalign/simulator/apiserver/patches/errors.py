@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from numalign.simulator.apiserver.schemas import gotext
 
+SERVER_ERROR: Final = 500
 # The message for every JSON patch that does not apply; the real server logs the reason.
 REJECTED: Final = "the server rejected our request due to an error in our request"
 UNREADABLE: Final = "invalid JSON patch"

@@ -13,8 +13,8 @@ from typing import Any, Final
 from numalign.simulator.apiserver.schemas import gotext
 from numalign.simulator.trees import Tree
 
-Path = tuple[str, ...]
-Fields = set[Path]
+FieldPath = tuple[str, ...]
+FieldSet = set[FieldPath]
 
 SELF: Final = "."
 ORDER: Final = {"f": 0, "k": 1, "v": 2, "i": 3}
@@ -30,7 +30,7 @@ class FieldTrie:
         self.below: dict[str, FieldTrie] = {}
 
 
-def trie(paths: Iterable[Path]) -> FieldTrie:
+def trie(paths: Iterable[FieldPath]) -> FieldTrie:
     root = FieldTrie()
     for path in paths:
         node = root
@@ -49,13 +49,13 @@ def by_value(value: Any) -> str:
     return "v:" + gotext.go_json(value)
 
 
-def decode(wire: Tree) -> Fields:
-    found: Fields = set()
+def decode(wire: Tree) -> FieldSet:
+    found: FieldSet = set()
     _decode(wire, (), found)
     return found
 
 
-def _decode(wire: Tree, path: Path, found: Fields) -> None:
+def _decode(wire: Tree, path: FieldPath, found: FieldSet) -> None:
     for step, below in wire.items():
         if step == SELF:
             found.add(path)
@@ -72,7 +72,7 @@ def _canonical(step: str) -> str:
     return by_value(json.loads(step[2:])) if step.startswith("v:") else step
 
 
-def encode(fields: Fields) -> Tree:
+def encode(fields: FieldSet) -> Tree:
     return _encoded(trie(fields))
 
 
@@ -83,12 +83,12 @@ def _encoded(node: FieldTrie) -> Tree:
     return wire
 
 
-def ordered(fields: Fields) -> Iterator[Path]:
+def ordered(fields: FieldSet) -> Iterator[FieldPath]:
     """In the server's order: the members of a level, then those of each level below."""
     return _walk(trie(fields), ())
 
 
-def _walk(node: FieldTrie, path: Path) -> Iterator[Path]:
+def _walk(node: FieldTrie, path: FieldPath) -> Iterator[FieldPath]:
     steps = sorted(node.below, key=_rank)
     yield from ((*path, step) for step in steps if node.below[step].member)
     for step in steps:
@@ -113,7 +113,7 @@ def _value_rank(value: Any) -> tuple[int, Any]:
     return (1, value) if isinstance(value, str) else (3, str(value))
 
 
-def text(path: Path) -> str:
+def text(path: FieldPath) -> str:
     """The path in messages: `.spec.containers[name="a"].image`."""
     return "".join(map(_step_text, path))
 
@@ -131,7 +131,7 @@ def _quoted(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def without(fields: Fields, excluded: Iterable[Path]) -> Fields:
+def without(fields: FieldSet, excluded: Iterable[FieldPath]) -> FieldSet:
     """The fields without the excluded paths and everything below them."""
     prefixes = tuple(excluded)
     return {path for path in fields if not any(path[: len(prefix)] == prefix for prefix in prefixes)}

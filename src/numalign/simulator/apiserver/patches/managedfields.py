@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from numalign.simulator import trees
 from numalign.simulator.apiserver.patches import fieldsets, typed
 from numalign.simulator.apiserver.patches.errors import ApplyConflict, FieldConflict
-from numalign.simulator.apiserver.patches.fieldsets import Fields, Path
+from numalign.simulator.apiserver.patches.fieldsets import FieldPath, FieldSet
 from numalign.simulator.apiserver.patches.typed import FieldChanges
 from numalign.simulator.apiserver.schemas.typedefs import TypeDef
 from numalign.simulator.trees import Tree
@@ -37,7 +37,7 @@ SERVER_FIELDS: Final = (
     "resourceVersion",
 )
 # Fields that no manager owns: they identify the object, or the server writes them.
-UNOWNED: Final[frozenset[Path]] = frozenset(
+UNOWNED: Final[frozenset[FieldPath]] = frozenset(
     {("f:apiVersion",), ("f:kind",), ("f:metadata",), *(("f:metadata", f"f:{name}") for name in SERVER_FIELDS)}
 )
 
@@ -60,11 +60,11 @@ class ManagerIdentifier(NamedTuple):
 
 @dataclass(frozen=True)
 class OwnedFields:
-    fields: Fields
+    fields: FieldSet
     version: str
     time: str | None = None
 
-    def having(self, fields: Fields) -> OwnedFields:
+    def having(self, fields: FieldSet) -> OwnedFields:
         return replace(self, fields=fields)
 
 
@@ -149,7 +149,7 @@ class ApplyContext(NamedTuple):
 
     typedef: TypeDef
     version: str
-    resets: list[Path]
+    resets: list[FieldPath]
 
 
 def merge(
@@ -165,9 +165,9 @@ def merge(
     return merged, kept
 
 
-def _pruned(merged: Tree, managers: Managers, last: Fields, typedef: TypeDef) -> Tree:
+def _pruned(merged: Tree, managers: Managers, last: FieldSet, typedef: TypeDef) -> Tree:
     """Removes all fields of the last apply, restores those that a manager owns, then those that no manager owned."""
-    owned: Fields = set().union(*(each.fields for each in managers.values()))
+    owned: FieldSet = set().union(*(each.fields for each in managers.values()))
     if last <= owned:
         return merged
     had = typed.with_named_fields(last, typedef)
@@ -179,7 +179,7 @@ def _pruned(merged: Tree, managers: Managers, last: Fields, typedef: TypeDef) ->
     return _without(merged, gone & had, typedef)
 
 
-def _without(tree: Tree, gone: Fields, typedef: TypeDef) -> Tree:
+def _without(tree: Tree, gone: FieldSet, typedef: TypeDef) -> Tree:
     return typed.removed(tree, fieldsets.trie(gone), typedef) or {}
 
 
@@ -201,14 +201,14 @@ def settle(changes: FieldChanges, managers: Managers, who: ManagerIdentifier | N
 
 def conflicts(
     changes: FieldChanges, managers: Managers, who: ManagerIdentifier
-) -> list[tuple[ManagerIdentifier, Path]]:
+) -> list[tuple[ManagerIdentifier, FieldPath]]:
     """The fields of other managers that a write would change."""
     touched = changes.modified | changes.added
     others = sorted((other for other in managers if other != who), key=_sorting)
     return [(other, path) for other in others for path in fieldsets.ordered(managers[other].fields & touched)]
 
 
-def refuse(found: list[tuple[ManagerIdentifier, Path]]) -> None:
+def refuse(found: list[tuple[ManagerIdentifier, FieldPath]]) -> None:
     if found:
         raise ApplyConflict([FieldConflict(other.text(), fieldsets.text(path)) for other, path in found])
 

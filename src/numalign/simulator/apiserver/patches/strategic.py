@@ -12,13 +12,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 from numalign.simulator import trees
-from numalign.simulator.apiserver.patches.errors import BadPatch
+from numalign.simulator.apiserver.patches.errors import SERVER_ERROR, BadPatch
 from numalign.simulator.apiserver.schemas import builtin, gotext, typedefs
-from numalign.simulator.apiserver.schemas.builtin import Kind
 from numalign.simulator.apiserver.schemas.typedefs import TypeDef
+from numalign.simulator.apiserver.storage.resources import GroupVersionKind
 from numalign.simulator.trees import Tree
 
-SERVER_ERROR: Final = 500
 DIRECTIVE: Final = "$patch"
 RETAIN: Final = "$retainKeys"
 DELETE_FROM: Final = "$deleteFromPrimitiveList"
@@ -72,7 +71,7 @@ def refuse_contradiction(patch: list[Any], order: list[Any], key: str) -> None:
         raise BadPatch(f"The order in patch list:\n{lists}", SERVER_ERROR)
 
 
-def applied(tree: Tree, patch: Tree, kind: Kind) -> Tree:
+def applied(tree: Tree, patch: Tree, kind: GroupVersionKind) -> Tree:
     typedef = builtin.typedef(kind)
     if typedef is None:
         raise BadPatch("strategic merge patch format is not supported")

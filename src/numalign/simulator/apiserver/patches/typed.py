@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from numalign.simulator.apiserver.patches import fieldsets
-from numalign.simulator.apiserver.patches.fieldsets import Fields, FieldTrie, Path
+from numalign.simulator.apiserver.patches.fieldsets import FieldPath, FieldSet, FieldTrie
 from numalign.simulator.apiserver.schemas import typedefs
 from numalign.simulator.apiserver.schemas.typedefs import TypeDef
 
@@ -35,11 +35,11 @@ NOT_IN_SETS: Final = {
 
 @dataclass
 class FieldChanges:
-    added: Fields = field(default_factory=set)
-    removed: Fields = field(default_factory=set)
-    modified: Fields = field(default_factory=set)
+    added: FieldSet = field(default_factory=set)
+    removed: FieldSet = field(default_factory=set)
+    modified: FieldSet = field(default_factory=set)
 
-    def without(self, excluded: list[Path]) -> FieldChanges:
+    def without(self, excluded: list[FieldPath]) -> FieldChanges:
         parts = (self.added, self.removed, self.modified)
         return FieldChanges(*(fieldsets.without(part, excluded) for part in parts)) if excluded else self
 
@@ -104,14 +104,14 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
 
 
-def fields_of(value: Any, typedef: TypeDef) -> Fields:
+def fields_of(value: Any, typedef: TypeDef) -> FieldSet:
     """The fields that a manager who wrote this value owns."""
-    found: Fields = set()
+    found: FieldSet = set()
     _collect(value, typedef, (), found)
     return found
 
 
-def _collect(value: Any, typedef: TypeDef, path: Path, found: Fields) -> None:
+def _collect(value: Any, typedef: TypeDef, path: FieldPath, found: FieldSet) -> None:
     walk = form(value, typedef)
     if is_leaf(walk, typedef):
         found.add(path)
@@ -142,7 +142,7 @@ def compare(before: Any, after: Any, typedef: TypeDef) -> FieldChanges:
     return comparison
 
 
-def _compare(before: Any, after: Any, typedef: TypeDef, path: Path, into: FieldChanges) -> None:
+def _compare(before: Any, after: Any, typedef: TypeDef, path: FieldPath, into: FieldChanges) -> None:
     sides = [value for value in (before, after) if value is not MISSING]
     leaf = False
     for walk in dict.fromkeys(form(value, typedef) for value in sides):
@@ -155,7 +155,7 @@ def _compare(before: Any, after: Any, typedef: TypeDef, path: Path, into: FieldC
         into.removed.add(path)
 
 
-def _compare_as(walk: str, sides: tuple[Any, Any], typedef: TypeDef, path: Path, into: FieldChanges) -> bool:
+def _compare_as(walk: str, sides: tuple[Any, Any], typedef: TypeDef, path: FieldPath, into: FieldChanges) -> bool:
     """Returns whether it was a leaf."""
     left, right = (container(side, walk) for side in sides)
     if walk == STRUCT and not is_leaf(walk, typedef):
@@ -176,7 +176,7 @@ def _with_always(value: Any, typedef: TypeDef) -> Any:
     return {**typedef.always, **value} if value is not None and typedef.always else value
 
 
-def _compare_leaf(before: Any, after: Any, path: Path, into: FieldChanges) -> None:
+def _compare_leaf(before: Any, after: Any, path: FieldPath, into: FieldChanges) -> None:
     if before is MISSING:
         into.added.add(path)
     elif after is MISSING:
@@ -185,7 +185,7 @@ def _compare_leaf(before: Any, after: Any, path: Path, into: FieldChanges) -> No
         into.modified.add(path)
 
 
-def _compare_lists(left: list[Any], right: list[Any], typedef: TypeDef, path: Path, into: FieldChanges) -> None:
+def _compare_lists(left: list[Any], right: list[Any], typedef: TypeDef, path: FieldPath, into: FieldChanges) -> None:
     old, new = grouped(left, typedef), grouped(right, typedef)
     for step in {**old, **new}:
         olds, news, where = old.get(step, []), new.get(step, []), (*path, step)
@@ -234,7 +234,7 @@ def _removed_fields(value: dict[str, Any], gone: FieldTrie, typedef: TypeDef) ->
     return kept
 
 
-def with_named_fields(fields: Fields, typedef: TypeDef) -> Fields:
+def with_named_fields(fields: FieldSet, typedef: TypeDef) -> FieldSet:
     """Adds every declared field on the way to a member, because a member requires its parents."""
     found = set(fields)
     for path in fields:

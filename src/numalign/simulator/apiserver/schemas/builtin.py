@@ -24,11 +24,8 @@ from numalign.simulator import trees
 from numalign.simulator.apiserver.schemas import gotext, typedefs, validate
 from numalign.simulator.apiserver.schemas.typedefs import OBJECT_META, TypeDef
 from numalign.simulator.apiserver.storage import errors
-from numalign.simulator.apiserver.storage.resources import Resource
+from numalign.simulator.apiserver.storage.resources import GroupVersionKind, Resource
 from numalign.simulator.trees import Tree
-
-Kind = tuple[str, str, str]
-"""Group, version and kind; the core group is empty."""
 
 GVK: Final = "x-kubernetes-group-version-kind"
 # The schemas of these two do not say how they merge; Kubernetes treats them by name.
@@ -64,7 +61,7 @@ def models() -> dict[str, Tree]:
 
 
 @functools.cache
-def kinds() -> dict[Kind, str]:
+def kinds() -> dict[GroupVersionKind, str]:
     """The name of the model of every kind in the table."""
     found = {}
     for name, model in models().items():
@@ -73,7 +70,7 @@ def kinds() -> dict[Kind, str]:
     return found
 
 
-def typedef(kind: Kind) -> TypeDef | None:
+def typedef(kind: GroupVersionKind) -> TypeDef | None:
     """The type of a kind; None for a kind that is not built in."""
     name = kinds().get(kind)
     return None if name is None else named(name)

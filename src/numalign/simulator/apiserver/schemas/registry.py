@@ -16,7 +16,7 @@ from typing import Any, Final
 from numalign.simulator import trees
 from numalign.simulator.apiserver.schemas import structural
 from numalign.simulator.apiserver.schemas.structural import StructuralSchema
-from numalign.simulator.apiserver.storage.resources import BUILT_IN, Resource
+from numalign.simulator.apiserver.storage.resources import BUILT_IN, GroupResource, Resource
 from numalign.simulator.trees import Tree
 
 CONDITIONS: Final = (
@@ -63,7 +63,7 @@ class Registry:
         found = self.custom(resource)
         return None if found is None else found.schema
 
-    def define(self, group_resource: tuple[str, str], customs: Iterable[CustomResource]) -> None:
+    def define(self, group_resource: GroupResource, customs: Iterable[CustomResource]) -> None:
         """Replaces all versions of the custom resource; without versions it is no longer served."""
         for resource in [each for each in self if each.custom and each.group_resource == group_resource]:
             del self._resources[resource.group, resource.version, resource.plural]

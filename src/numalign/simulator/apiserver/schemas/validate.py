@@ -35,7 +35,7 @@ HOSTNAME: Final = re.compile(rf"{LABEL}(\.{LABEL})*")
 WRONG_TYPE: Final = "FieldValueTypeInvalid"
 UNPLACED: Final = "<nil>"
 TYPES: Final[dict[type, str]] = {float: "number", str: "string", list: "array", dict: "object"}
-Check = Callable[[Any, Tree, str], Iterator[StatusCause]]
+ValueCheck = Callable[[Any, Tree, str], Iterator[StatusCause]]
 QuickCheck = Callable[[Any], bool]
 EITHER: Final = [{"type": "integer"}, {"type": "string"}]
 RARE: Final = (
@@ -251,7 +251,7 @@ def below(path: str, key: str) -> str:
     return f"{path}.{key}" if path else key
 
 
-CHECKS: Final[tuple[Check, ...]] = (
+CHECKS: Final[tuple[ValueCheck, ...]] = (
     _type_errors,
     _combination_errors,
     _text_errors,

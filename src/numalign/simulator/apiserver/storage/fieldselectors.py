@@ -15,7 +15,7 @@ from numalign.simulator.apiserver.storage import errors
 from numalign.simulator.apiserver.storage.resources import Resource
 from numalign.simulator.trees import Tree
 
-Fields = Mapping[str, str]
+SelectableFields = Mapping[str, str]
 NAME: Final = "metadata.name"
 NAMESPACE: Final = "metadata.namespace"
 NODE: Final = "spec.nodeName"
@@ -39,7 +39,7 @@ class FieldTerm(Struct, frozen=True):
 Terms = tuple[FieldTerm, ...]
 
 
-def matches(terms: Terms, fields: Fields) -> bool:
+def matches(terms: Terms, fields: SelectableFields) -> bool:
     return all((fields.get(term.field, "") == term.value) == term.equal for term in terms)
 
 

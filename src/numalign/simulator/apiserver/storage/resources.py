@@ -18,6 +18,10 @@ STORAGE: Final = "storage.k8s.io"
 DEVICES: Final = "resource.k8s.io"
 AUTHORIZATION: Final = "authorization.k8s.io"
 
+GroupResource = tuple[str, str]
+GroupVersionKind = tuple[str, str, str]
+"""The core group is empty."""
+
 
 @dataclass(frozen=True)
 class Resource:
@@ -35,7 +39,7 @@ class Resource:
     """Whether metadata.generation counts the changes of its spec."""
     custom: bool = False
     """Whether a custom resource definition declares it."""
-    group_resource: tuple[str, str] = field(init=False, repr=False, compare=False, default=("", ""))
+    group_resource: GroupResource = field(init=False, repr=False, compare=False, default=("", ""))
     """The group and plural under which its objects are stored."""
     _hash: int = field(init=False, repr=False, compare=False, default=0)
 
@@ -50,8 +54,7 @@ class Resource:
         return self._hash
 
     @property
-    def gvk(self) -> tuple[str, str, str]:
-        """Group, version and kind."""
+    def gvk(self) -> GroupVersionKind:
         return self.group, self.version, self.kind
 
     @property

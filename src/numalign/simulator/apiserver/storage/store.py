@@ -18,7 +18,7 @@ from msgspec import Struct
 from numalign.api.caches import BoundedCache
 from numalign.simulator import trees
 from numalign.simulator.apiserver.storage import fieldselectors
-from numalign.simulator.apiserver.storage.resources import Resource
+from numalign.simulator.apiserver.storage.resources import GroupResource, Resource
 from numalign.simulator.trees import Tree
 
 EventKind = Literal["ADDED", "MODIFIED", "DELETED"]
@@ -143,7 +143,7 @@ class Store:
     def __init__(self, watch_cache_size: int = SIZE) -> None:
         self.version = 1
         self._watch_cache_size = watch_cache_size
-        self._collections: dict[tuple[str, str], Collection] = {}
+        self._collections: dict[GroupResource, Collection] = {}
         self._telling = False
 
     def collection(self, resource: Resource) -> Collection:
@@ -227,7 +227,7 @@ class StoreReader:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._decoded: BoundedCache[bytes, Tree] = BoundedCache(DECODED_OBJECTS)
-        self._all: dict[tuple[str, str], tuple[int, list[Tree]]] = {}
+        self._all: dict[GroupResource, tuple[int, list[Tree]]] = {}
 
     def __call__(self, resource: Resource, name: str, namespace: str = "") -> Tree | None:
         found = self._store.entry(resource, name, namespace)

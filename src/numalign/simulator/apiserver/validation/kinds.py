@@ -21,7 +21,7 @@ from numalign.simulator.apiserver.storage.names import (
     qualified_name_problems,
     subdomain_problems,
 )
-from numalign.simulator.apiserver.storage.resources import RBAC, Resource
+from numalign.simulator.apiserver.storage.resources import RBAC, GroupResource, Resource
 from numalign.simulator.apiserver.validation import containers, pods, rules, workloads
 from numalign.simulator.trees import Tree
 
@@ -53,7 +53,7 @@ CLAIM_LOCKED: Final = (
 )
 VOLUME_WORDS: Final = ("capacity", "claimRef", "nodeAffinity")
 SUBJECTS: Final = ("ServiceAccount", "User", "Group")
-Check = Callable[[Tree, Tree | None], Iterable[StatusCause]]
+KindCheck = Callable[[Tree, Tree | None], Iterable[StatusCause]]
 
 
 def metadata_errors(resource: Resource, metadata: Tree, old: Tree | None) -> list[StatusCause]:
@@ -355,7 +355,7 @@ def _spec_errors(data: bytes) -> tuple[StatusCause, ...]:
     return tuple(pods.spec_errors(trees.decoded(data), "spec"))
 
 
-CHECKS: Final[dict[tuple[str, str], Check]] = {
+CHECKS: Final[dict[GroupResource, KindCheck]] = {
     resource.group_resource: check
     for resource, check in (
         (resources.PODS, _pod),

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct
 
-from numalign.api.decode import mergepatch
+from numalign.api.decode import decode
 from numalign.simulator import trees
 from numalign.simulator.apiserver.patches import ApplyConflict, BadPatch, jsonpatch, strategic
 from numalign.simulator.apiserver.patches.apply import FieldManager
@@ -145,7 +145,7 @@ def _patched(how: PatchKind, seen: Tree, body: Any, kind: tuple[str, str, str]) 
     if how == "json":
         return jsonpatch.applied(seen, body)
     if how == "merge":
-        return mergepatch.applied(seen, body)
+        return decode.merge_patch(seen, body)
     return strategic.applied(seen, body, kind)
 
 

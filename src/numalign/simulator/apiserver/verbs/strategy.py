@@ -13,13 +13,11 @@ from numalign.simulator.apiserver.schemas import crdvalidation, fielderrors, str
 from numalign.simulator.apiserver.schemas.registry import completed_definition, custom_resources
 from numalign.simulator.apiserver.storage import errors, resources
 from numalign.simulator.apiserver.storage.errors import StatusCause
-from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS, Resource
+from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS, GroupResource, Resource
 from numalign.simulator.apiserver.storage.store import EventKind, Listener, StoreEvent
 from numalign.simulator.apiserver.verbs import conversion
 from numalign.simulator.apiserver.verbs.state import ServerState
 from numalign.simulator.trees import Tree
-
-GroupResource = tuple[str, str]
 
 
 def _group_resources(*listed: Resource) -> frozenset[GroupResource]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from numalign.api.decode import decode
-from numalign.api.objects.affinity import NodeAffinity as Affinity
+from numalign.api.objects.pod import NodeAffinity as Affinity
 from numalign.api.objects.pod import Pod
 from numalign.placement.rules.nodes.nodeaffinity import NodeAffinity
 from numalign.placement.rules.rule import Coded, Refusal

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numalign.api.objects.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from numalign.api.objects.pod import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from numalign.placement.rules.nodes import nodeaffinity
 from tests.unit.placement.rules import worlds
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numalign.api.schedulerconfig.ruleargs import NodeResourcesBalancedAllocationArgs, ResourceSpec
+from numalign.api.schedulerconfig.pluginargs import NodeResourcesBalancedAllocationArgs, ResourceSpec
 from numalign.placement.rules.resources.balanced import NodeResourcesBalancedAllocation
 from tests.unit.placement.rules import reference, worlds
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from numalign.api.decode import decode
-from numalign.api.schedulerconfig.ruleargs import NodeResourcesFitArgs
+from numalign.api.schedulerconfig.pluginargs import NodeResourcesFitArgs
 from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit
 from numalign.placement.rules.rule import Refusal
 from tests.unit.placement.rules import worlds

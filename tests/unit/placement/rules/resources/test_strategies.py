@@ -9,8 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numalign.api.schedulerconfig import ruleargs
-from numalign.api.schedulerconfig.ruleargs import RequestedToCapacityRatioParam, ScoringStrategy, UtilizationShapePoint
+from numalign.api.schedulerconfig import pluginargs
+from numalign.api.schedulerconfig.pluginargs import (
+    RequestedToCapacityRatioParam,
+    ScoringStrategy,
+    UtilizationShapePoint,
+)
 from numalign.placement.rules.resources import strategies
 from numalign.placement.rules.resources.strategies import Usage
 from tests.unit.placement.rules import reference
@@ -24,10 +28,10 @@ Amounts = tuple[int, ...]
 def along(*points: tuple[int, int]) -> ScoringStrategy:
     shape = tuple(UtilizationShapePoint(utilization=x, score=y) for x, y in points)
     ratio = RequestedToCapacityRatioParam(shape=shape)
-    return ScoringStrategy(type=ruleargs.REQUESTED_TO_CAPACITY_RATIO, requested_to_capacity_ratio=ratio)
+    return ScoringStrategy(type=pluginargs.REQUESTED_TO_CAPACITY_RATIO, requested_to_capacity_ratio=ratio)
 
 
-LEAST, MOST = ScoringStrategy(), ScoringStrategy(type=ruleargs.MOST_ALLOCATED)
+LEAST, MOST = ScoringStrategy(), ScoringStrategy(type=pluginargs.MOST_ALLOCATED)
 
 
 def scored(

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from numalign.api.decode import decode
-from numalign.api.objects.affinity import NodeSelector
-from numalign.api.objects.podvolumes import Volume
+from numalign.api.objects.pod import NodeSelector, Volume
 from numalign.placement.rules.volumes import intree
 from tests.unit.placement.rules.stores import ZONE, volume
 

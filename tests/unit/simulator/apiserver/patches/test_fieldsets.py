@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numalign.simulator.apiserver.patches import fieldsets
-from numalign.simulator.apiserver.patches.fieldsets import Path
+from numalign.simulator.apiserver.patches.fieldsets import FieldPath
 
 WIRE = {
     "f:metadata": {"f:finalizers": {".": {}, 'v:"a/b"': {}}, "f:labels": {"f:app": {}}},
@@ -34,7 +34,7 @@ SETS = st.sets(st.lists(STEPS, min_size=1, max_size=4).map(tuple), max_size=8)
 
 
 @given(fields=SETS)
-def test_what_is_written_is_read_again(fields: set[Path]) -> None:
+def test_what_is_written_is_read_again(fields: set[FieldPath]) -> None:
     assert fieldsets.decode(fieldsets.encode(fields)) == fields
     assert sorted(fieldsets.ordered(fields)) == sorted(fields)
 
@@ -44,7 +44,7 @@ def test_keys_are_sorted_and_escaped_as_go_does() -> None:
     assert fieldsets.decode({'k:{ "b": 1, "a": "x" }': {}}) == {('k:{"a":"x","b":1}',)}
 
 
-TEXTS: dict[str, tuple[Path, str]] = {
+TEXTS: dict[str, tuple[FieldPath, str]] = {
     "fields": (("f:spec", "f:replicas"), ".spec.replicas"),
     "a key": (("f:containers", 'k:{"name":"c"}', "f:image"), '.containers[name="c"].image'),
     "keys": (('k:{"containerPort":80,"protocol":"TCP"}',), '[containerPort=80,protocol="TCP"]'),
@@ -54,12 +54,12 @@ TEXTS: dict[str, tuple[Path, str]] = {
 
 
 @pytest.mark.parametrize("path, text", TEXTS.values(), ids=TEXTS)
-def test_paths_in_messages(path: Path, text: str) -> None:
+def test_paths_in_messages(path: FieldPath, text: str) -> None:
     assert fieldsets.text(path) == text
 
 
 def test_members_of_a_level_come_before_what_is_below_and_fields_before_items() -> None:
-    fields: set[Path] = {("f:b", "f:x"), ("f:c",), ('k:{"n":2}',), ('k:{"n":10}',), ("f:a",), ("v:1",)}
+    fields: set[FieldPath] = {("f:b", "f:x"), ("f:c",), ('k:{"n":2}',), ('k:{"n":10}',), ("f:a",), ("v:1",)}
     assert list(fieldsets.ordered(fields)) == [
         ("f:a",),
         ("f:c",),
@@ -71,5 +71,5 @@ def test_members_of_a_level_come_before_what_is_below_and_fields_before_items() 
 
 
 def test_excluding_a_path_excludes_what_is_below() -> None:
-    fields: set[Path] = {("f:status",), ("f:status", "f:x"), ("f:statusy",), ("f:spec",)}
+    fields: set[FieldPath] = {("f:status",), ("f:status", "f:x"), ("f:statusy",), ("f:spec",)}
     assert fieldsets.without(fields, [("f:status",)]) == {("f:statusy",), ("f:spec",)}

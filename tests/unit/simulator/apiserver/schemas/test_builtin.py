@@ -5,19 +5,19 @@ import pytest
 from numalign.simulator.apiserver.schemas import builtin, typedefs
 from numalign.simulator.apiserver.schemas.typedefs import TypeDef
 from numalign.simulator.apiserver.storage import resources
-from numalign.simulator.apiserver.storage.resources import Resource
+from numalign.simulator.apiserver.storage.resources import GroupVersionKind, Resource
 from numalign.simulator.trees import Tree
 
 POD = ("", "v1", "Pod")
 
 
-def shape(kind: builtin.Kind) -> TypeDef:
+def shape(kind: GroupVersionKind) -> TypeDef:
     found = builtin.typedef(kind)
     assert found is not None
     return found
 
 
-def at(kind: builtin.Kind, path: str) -> TypeDef:
+def at(kind: GroupVersionKind, path: str) -> TypeDef:
     """The shape at a path; `[]` steps into the items of a list."""
     found = shape(kind)
     for step in path.split("."):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from numalign.api.attributes import attributelist
-from numalign.api.nrt.repairs import Guess, GuessCode
+from numalign.api.attributes.repairs import Guess, GuessCode
+from numalign.api.nrt import attributelist
 from numalign.api.nrt.wire import Attribute
 
 Pairs = list[tuple[str, str]]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numalign.api.nrt import zonename
+from numalign.api.attributes import grammar
 
 STRANGERS = [
     "node--1", "cell-1", "Node-1", "NODE-2", "node_3", "node 4", "node-5-1", "node6", "--node-7", "node-", "node-1 ",
@@ -12,23 +12,23 @@ STRANGERS = [
 ]  # fmt: skip
 
 
-@given(st.integers(0, zonename.MAX_ZONE))
+@given(st.integers(0, grammar.MAX_ZONE))
 def test_an_id_survives_its_name(zone: int) -> None:
-    assert zonename.id_of(zonename.name_of(zone)) == zone
+    assert grammar.zone_id(grammar.zone_name(zone)) == zone
 
 
 @pytest.mark.parametrize("name", STRANGERS, ids=lambda name: name[:20])
 def test_other_names_carry_no_id(name: str) -> None:
-    with pytest.raises(zonename.ZoneNameError):
-        zonename.id_of(name)
+    with pytest.raises(grammar.ZoneNameError):
+        grammar.zone_id(name)
 
 
 @pytest.mark.parametrize("name, zone", [("node-+1", 1), ("node--0", 0), ("node-007", 7)])
 def test_odd_spellings_are_read_as_the_reference_reads_them(name: str, zone: int) -> None:
-    assert zonename.id_of(name) == zone
+    assert grammar.zone_id(name) == zone
 
 
-@pytest.mark.parametrize("zone", [-1, zonename.MAX_ZONE + 1])
+@pytest.mark.parametrize("zone", [-1, grammar.MAX_ZONE + 1])
 def test_an_impossible_id_has_no_name(zone: int) -> None:
-    with pytest.raises(zonename.ZoneNameError):
-        zonename.name_of(zone)
+    with pytest.raises(grammar.ZoneNameError):
+        grammar.zone_name(zone)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from numalign.api.nrt import salvage
-from numalign.api.nrt.repairs import Guess, GuessCode
+from numalign.api.attributes.repairs import Guess, GuessCode
+from numalign.api.nrt import wire
 
 
 class Leaf(msgspec.Struct, frozen=True):
@@ -48,12 +48,12 @@ def test_only_what_does_not_fit_is_left_out(
     document: dict[str, Any], tree: Tree, dropped: list[tuple[str, str]]
 ) -> None:
     notes = [Guess(GuessCode.UNREADABLE, field, found) for field, found in dropped]
-    assert salvage.struct(document, Tree) == (tree, notes)
+    assert wire.salvage(document, Tree) == (tree, notes)
 
 
 @given(st.dictionaries(st.sampled_from(["theLeaves", "words", "labels", "best"]), JUNK))
 @settings(max_examples=50)
 def test_nothing_is_lost_without_a_note(document: dict[str, Any]) -> None:
-    tree, dropped = salvage.struct(document, Tree)
+    tree, dropped = wire.salvage(document, Tree)
     if not dropped:
         assert tree == msgspec.convert(document, Tree)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from numalign.api.decode import decode
-from numalign.api.objects import noderequests
+from numalign.api.objects import requests
 from numalign.api.objects.pod import Pod
 
 INFEASIBLE = {"conditions": [{"type": "PodResizePending", "status": "True", "reason": "Infeasible"}]}
@@ -51,7 +51,7 @@ def resized(asked: str, allocated: str | None, in_force: str | None, more: dict[
 )
 def test_a_resize_counts_by_its_largest_side(subject: Pod, cpu: int) -> None:
     """Kube-scheduler spec 2.2."""
-    held = noderequests.assigned(subject).get("cpu")
+    held = requests.assigned(subject).get("cpu")
     assert (held.value if held else 0) == cpu
 
 
@@ -59,30 +59,30 @@ def test_sums_are_compared_not_containers() -> None:
     """Two containers that trade a CPU hold no more than before."""
     statuses = [status("a", "3", "3"), status("b", "1", "1")]
     trading = pod(container("a", "1"), container("b", "3"), status={"containerStatuses": statuses})
-    assert noderequests.assigned(trading)["cpu"].value == 4
+    assert requests.assigned(trading)["cpu"].value == 4
 
 
 def test_sidecars_and_init_containers_are_looked_up_among_their_own_statuses() -> None:
     spec = {"initContainers": [container("s", "1", restartPolicy="Always"), container("i", "2")]}
     statuses = {"initContainerStatuses": [status("s", "2", "2")], "containerStatuses": [status("a", "1", "1")]}
-    assert noderequests.assigned(pod(container("a", "1"), spec=spec, status=statuses))["cpu"].value == 4
+    assert requests.assigned(pod(container("a", "1"), spec=spec, status=statuses))["cpu"].value == 4
 
 
 def test_the_kubelets_sums_over_the_pod_replace_those_over_containers() -> None:
     sums = {"allocatedResources": {"cpu": "5"}, "resources": {"requests": {"cpu": "6"}}}
     statuses = {"containerStatuses": [status("a", "9", "9")]}
-    assert noderequests.assigned(pod(container("a", "1"), status=statuses | sums))["cpu"].value == 6
+    assert requests.assigned(pod(container("a", "1"), status=statuses | sums))["cpu"].value == 6
 
 
 @pytest.mark.parametrize("more, cpu", [({}, 8), (INFEASIBLE, 6)], ids=["asked for", "asked for in vain"])
 def test_amounts_for_the_pod_as_a_whole_count_by_their_largest_side(more: dict[str, Any], cpu: int) -> None:
     spec = {"resources": {"requests": {"cpu": "8"}}, "overhead": {"cpu": "1"}}
     sums = {"allocatedResources": {"cpu": "5"}, "resources": {"requests": {"cpu": "6"}}}
-    assert noderequests.assigned(pod(container("a", "1"), spec=spec, status=sums | more))["cpu"].value == cpu + 1
+    assert requests.assigned(pod(container("a", "1"), spec=spec, status=sums | more))["cpu"].value == cpu + 1
 
 
 def scored(subject: Pod) -> tuple[int, int]:
-    amounts = noderequests.scored(subject, noderequests.assigned(subject))
+    amounts = requests.scored(subject, requests.assigned(subject))
     return amounts["cpu"].milli, amounts["memory"].value >> 20
 
 
@@ -117,5 +117,5 @@ def test_a_container_whose_status_is_silent_counts_for_something_too() -> None:
 
 def test_a_waiting_pods_score_leaves_out_amounts_for_the_pod_as_a_whole() -> None:
     spec = {"resources": {"requests": {"cpu": "8"}}, "overhead": {"cpu": "1"}}
-    amounts = noderequests.unplaced(pod(container("a", None), spec=spec), noderequests.LEAST)
+    amounts = requests.unplaced(pod(container("a", None), spec=spec), requests.LEAST)
     assert amounts["cpu"].milli == 1100

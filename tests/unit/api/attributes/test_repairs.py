@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from numalign.api.nrt.repairs import GuessCode
+from numalign.api.attributes.repairs import GuessCode
 
 PAGE = Path(__file__).parents[4] / "docs" / "concepts" / "attributes.md"
 

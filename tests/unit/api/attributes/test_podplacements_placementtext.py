@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from msgspec import structs
 
-from numalign.api.attributes import placementtext
+from numalign.api.attributes import podplacements
 from numalign.api.attributes.grammar import AttributeTextError
 from numalign.api.attributes.podplacements import HeldDevices, Holding, MemoryBlock, PodPlacement
 from tests import topology_strategies as some
@@ -46,7 +46,7 @@ REFUSED = {
 
 
 def test_words_come_first_and_pods_of_one_namespace_share_it() -> None:
-    assert placementtext.encode([WEB, DB]) == (
+    assert podplacements.encode_placements([WEB, DB]) == (
         "app,example.com/nic,memory;shop/db-0|0:0-1;"
         "/web-0~APShssPUTl-KmwwdLj9KWw|:2-3|0:2-3:2=3Gi@0-1:1*2@none,1=0000%3A3b%3A00.2@0"
     )
@@ -55,24 +55,24 @@ def test_words_come_first_and_pods_of_one_namespace_share_it() -> None:
 @given(some.PLACEMENTS)
 @settings(max_examples=50)
 def test_placements_are_read_back(pods: tuple[PodPlacement, ...]) -> None:
-    assert placementtext.decode(placementtext.encode(pods)) == pods
+    assert podplacements.decode_placements(podplacements.encode_placements(pods)) == pods
 
 
 def test_a_pod_of_the_last_report_is_the_same_object_in_the_next_one() -> None:
     late = structs.replace(DB, name="late", namespace="shop")
-    before = {pod.name: pod for pod in placementtext.decode(placementtext.encode([DB, WEB]))}
-    after = {pod.name: pod for pod in placementtext.decode(placementtext.encode([DB, WEB, late]))}
+    before = {pod.name: pod for pod in podplacements.decode_placements(podplacements.encode_placements([DB, WEB]))}
+    after = {pod.name: pod for pod in podplacements.decode_placements(podplacements.encode_placements([DB, WEB, late]))}
     assert [after[name] is pod for name, pod in before.items()] == [True, True]
 
 
 def test_a_pod_is_remembered_as_long_as_somebody_has_it() -> None:
-    read = weakref.ref(placementtext.decode(placementtext.encode([WEB]))[0])
+    read = weakref.ref(podplacements.decode_placements(podplacements.encode_placements([WEB]))[0])
     assert read() is None
 
 
 def test_words_and_namespace_are_part_of_what_a_text_says() -> None:
     texts = ("app;shop/db-0|0:0-1", "web;shop/db-0|0:0-1", "app;shop/a;/db-0|0:0-1", "app;bank/a;/db-0|0:0-1")
-    pods = [placementtext.decode(text)[-1] for text in texts]
+    pods = [podplacements.decode_placements(text)[-1] for text in texts]
     assert [(pod.namespace, pod.holdings[0].container) for pod in pods] == [
         ("shop", "app"),
         ("shop", "web"),
@@ -82,7 +82,7 @@ def test_words_and_namespace_are_part_of_what_a_text_says() -> None:
 
 
 def test_the_order_of_pods_does_not_change_the_text() -> None:
-    assert placementtext.encode([DB, WEB]) == placementtext.encode([WEB, DB])
+    assert podplacements.encode_placements([DB, WEB]) == podplacements.encode_placements([WEB, DB])
 
 
 def test_a_full_node_of_256_cpus_takes_six_kilobytes() -> None:
@@ -103,13 +103,13 @@ def test_a_full_node_of_256_cpus_takes_six_kilobytes() -> None:
         )
         for pod in range(110)
     ]
-    assert len(placementtext.encode(pods)) < 6144
+    assert len(podplacements.encode_placements(pods)) < 6144
 
 
 @pytest.mark.parametrize("body", REFUSED.values(), ids=REFUSED)
 def test_texts_that_make_no_sense_are_refused(body: str) -> None:
     with pytest.raises(AttributeTextError):
-        placementtext.decode(body)
+        podplacements.decode_placements(body)
 
 
 @pytest.mark.parametrize(
@@ -119,10 +119,10 @@ def test_texts_that_make_no_sense_are_refused(body: str) -> None:
 )
 def test_a_placement_without_a_pod_is_not_written(pod: PodPlacement) -> None:
     with pytest.raises(AttributeTextError, match="needs namespace and name"):
-        placementtext.encode([pod])
+        podplacements.encode_placements([pod])
 
 
 def test_ids_and_their_number_must_agree() -> None:
     held = HeldDevices(resource="a/b", zones=1, count=2, ids=("one",))
     with pytest.raises(AttributeTextError, match="2 devices and 1 ids"):
-        placementtext.encode([PodPlacement(uid=UID, holdings=(Holding(container="c", devices=(held,)),))])
+        podplacements.encode_placements([PodPlacement(uid=UID, holdings=(Holding(container="c", devices=(held,)),))])

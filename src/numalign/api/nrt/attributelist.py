@@ -7,7 +7,7 @@ changed in place. The agent merges its attributes into an object that others wri
 from collections.abc import Collection, Iterable, Sequence
 
 from numalign.api import errors
-from numalign.api.nrt.repairs import Guess, GuessCode
+from numalign.api.attributes.repairs import Guess, GuessCode
 from numalign.api.nrt.wire import Attribute
 
 

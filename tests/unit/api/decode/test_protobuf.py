@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numalign.api.decode import protomessages, protowire
-from numalign.api.decode.protomessages import Field, Message
-from numalign.api.decode.protowire import BadProtobuf
+from numalign.api.decode import protobuf
+from numalign.api.decode.protobuf import BadProtobuf, Field, Message
 
 PART: Message = {1: Field("id", "int")}
 WHOLE: Message = {
@@ -22,7 +21,7 @@ WHOLE: Message = {
     6: Field("parts", PART, many=True),
     7: Field("numbers", "int", many=True),
     8: Field("texts", "string", many=True),
-    9: Field("pairs", protomessages.TEXTS, many=True),
+    9: Field("pairs", protobuf.TEXTS, many=True),
     20: Field("far", "int"),
 }
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -45,13 +44,13 @@ TREES = st.fixed_dictionaries(
 
 @given(TREES)
 def test_what_is_written_reads_back(tree: dict[str, Any]) -> None:
-    assert protomessages.read(protomessages.written(tree, WHOLE), WHOLE) == tree
+    assert protobuf.decode_message(protobuf.encode_message(tree, WHOLE), WHOLE) == tree
 
 
 @given(TREES, st.binary(max_size=20))
 def test_fields_that_the_table_does_not_name_are_skipped(tree: dict[str, Any], unknown: bytes) -> None:
-    beside = protowire.written(99, unknown) + protowire.written(98, 7)
-    assert protomessages.read(beside + protomessages.written(tree, WHOLE) + beside, WHOLE) == tree
+    beside = protobuf.encode_field(99, unknown) + protobuf.encode_field(98, 7)
+    assert protobuf.decode_message(beside + protobuf.encode_message(tree, WHOLE) + beside, WHOLE) == tree
 
 
 READ = {
@@ -70,7 +69,7 @@ READ = {
 
 @pytest.mark.parametrize("body, tree", READ.values(), ids=READ)
 def test_bodies_of_others(body: str, tree: dict[str, Any]) -> None:
-    assert protomessages.read(bytes.fromhex(body), WHOLE) == tree
+    assert protobuf.decode_message(bytes.fromhex(body), WHOLE) == tree
 
 
 REFUSED = {
@@ -90,14 +89,14 @@ REFUSED = {
 @pytest.mark.parametrize("body, why", REFUSED.values(), ids=REFUSED)
 def test_what_cannot_be_read_says_why(body: str, why: str) -> None:
     with pytest.raises(BadProtobuf, match=why):
-        protomessages.read(bytes.fromhex(body), WHOLE)
+        protobuf.decode_message(bytes.fromhex(body), WHOLE)
 
 
 def test_zeros_are_left_out_and_empty_messages_are_not() -> None:
     tree = {"name": "", "size": 0, "on": False, "part": {}, "numbers": [], "texts": []}
-    assert protomessages.written(tree, WHOLE) == b"\x2a\x00"
+    assert protobuf.encode_message(tree, WHOLE) == b"\x2a\x00"
 
 
 def test_a_map_travels_as_its_entries() -> None:
-    written = protomessages.written({"pairs": protomessages.entries({"k": "v"})}, WHOLE)
+    written = protobuf.encode_message({"pairs": protobuf.entries({"k": "v"})}, WHOLE)
     assert written == bytes.fromhex("4a060a016b120176")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numalign.api.attributes import cpuset
+from numalign.api.decode import cpuset
 from tests.strategies import api
 
 TEXTS = {

@@ -1,8 +1,8 @@
 """A profile's plugin settings are read as the stock scheduler reads and completes them."""
 
 from numalign.api.decode import decode
-from numalign.api.schedulerconfig import ruleargs
-from numalign.api.schedulerconfig.ruleargs import NodeAffinityArgs, NodeResourcesFitArgs, ResourceSpec
+from numalign.api.schedulerconfig import pluginargs
+from numalign.api.schedulerconfig.pluginargs import NodeAffinityArgs, NodeResourcesFitArgs, ResourceSpec
 
 
 def test_the_defaults_are_the_stock_schedulers() -> None:
@@ -19,6 +19,6 @@ def test_a_strategy_is_read_with_its_shape_and_weights() -> None:
         "requestedToCapacityRatio": {"shape": [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]},
     }
     read = decode.decode(NodeResourcesFitArgs, {"scoringStrategy": written}).scoring_strategy
-    assert read.type == ruleargs.REQUESTED_TO_CAPACITY_RATIO
+    assert read.type == pluginargs.REQUESTED_TO_CAPACITY_RATIO
     assert [spec.weight for spec in read.resources] == [5, 1]
     assert [(point.utilization, point.score) for point in read.requested_to_capacity_ratio.shape] == [(0, 0), (100, 10)]

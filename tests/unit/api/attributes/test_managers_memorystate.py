@@ -3,9 +3,9 @@
 import pytest
 from hypothesis import given
 
-from numalign.api.attributes import memorystate
+from numalign.api.attributes import managers
 from numalign.api.attributes.grammar import AttributeTextError
-from numalign.api.attributes.memorystate import MemoryZone
+from numalign.api.attributes.managers import MemoryZone
 from tests import topology_strategies as some
 
 GROUP = (
@@ -23,15 +23,15 @@ REFUSED = {
 
 
 def test_zones_of_a_group_name_each_other() -> None:
-    assert memorystate.encode(GROUP) == "0:2:0-1:hugepages-1Gi=0,memory=10Gi;1:2:0-1:memory=0"
+    assert managers.encode_memory_state(GROUP) == "0:2:0-1:hugepages-1Gi=0,memory=10Gi;1:2:0-1:memory=0"
 
 
 @given(some.MEMORY)
 def test_the_table_is_read_back(zones: tuple[MemoryZone, ...]) -> None:
-    assert memorystate.decode(memorystate.encode(zones)) == zones
+    assert managers.decode_memory_state(managers.encode_memory_state(zones)) == zones
 
 
 @pytest.mark.parametrize("body", REFUSED.values(), ids=REFUSED)
 def test_tables_that_make_no_sense_are_refused(body: str) -> None:
     with pytest.raises(AttributeTextError):
-        memorystate.decode(body)
+        managers.decode_memory_state(body)

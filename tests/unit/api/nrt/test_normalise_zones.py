@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from numalign.api.attributes.repairs import Guess, GuessCode
+from numalign.api.nrt import normalise as nrtzones
 from numalign.api.nrt import wire
-from numalign.api.nrt import zones as nrtzones
 from numalign.api.nrt.nodetopology import Amounts, Zone
-from numalign.api.nrt.repairs import Guess, GuessCode
 
 
 def zone(number: int, **changes: Any) -> dict[str, Any]:
@@ -24,7 +24,7 @@ def zone(number: int, **changes: Any) -> dict[str, Any]:
 def read(*zones: dict[str, Any]) -> tuple[tuple[Zone, ...], list[Guess]]:
     guesses: list[Guess] = []
     report = wire.decode({"metadata": {"name": "n"}, "zones": list(zones)})
-    return nrtzones.read(report.zones or (), guesses), guesses
+    return nrtzones.read_zones(report.zones or (), guesses), guesses
 
 
 def resource(name: str, amount: int = 1) -> dict[str, Any]:

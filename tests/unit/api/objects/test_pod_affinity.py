@@ -1,8 +1,7 @@
 """What a pod says about where it wants to be is read as it is written."""
 
 from numalign.api.decode import decode
-from numalign.api.objects.affinity import Affinity, NodeSelectorRequirement, PodAffinityTerm
-from numalign.api.objects.pod import Pod
+from numalign.api.objects.pod import Affinity, NodeSelectorRequirement, Pod, PodAffinityTerm
 from numalign.api.objects.selectors import LabelSelector
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

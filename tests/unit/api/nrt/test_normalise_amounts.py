@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from numalign.api.attributes.repairs import Guess, GuessCode
 from numalign.api.decode import quantity
 from numalign.api.decode.quantity import INT64_MAX
-from numalign.api.nrt import amounts as nrtamounts
+from numalign.api.nrt import normalise as nrtamounts
 from numalign.api.nrt.nodetopology import Amounts
-from numalign.api.nrt.repairs import Guess, GuessCode
 from numalign.api.nrt.wire import Resource
 from tests import topology_strategies as some
 
@@ -19,7 +19,7 @@ def read(name: str, *written: Any) -> tuple[Amounts, list[Guess]]:
     guesses: list[Guess] = []
     capacity, allocatable, available = written
     resource = Resource(name=name, capacity=capacity, allocatable=allocatable, available=available)
-    return nrtamounts.read(resource, "r", guesses), guesses
+    return nrtamounts.read_amount(resource, "r", guesses), guesses
 
 
 CLEAN = {
@@ -85,11 +85,13 @@ def test_available_is_never_more_than_was_written(name: str, written: tuple[int,
 
 @given(NAMES, some.amounts())
 def test_amounts_are_written_back(name: str, amounts: Amounts) -> None:
-    written = (nrtamounts.text(amount, name) for amount in (amounts.capacity, amounts.allocatable, amounts.available))
+    written = (
+        nrtamounts.amount_text(amount, name) for amount in (amounts.capacity, amounts.allocatable, amounts.available)
+    )
     assert read(name, *written)[0] == amounts
 
 
 @given(st.sampled_from(["cpu", "memory"]), some.amounts())
 def test_the_text_is_a_quantity_of_that_amount(name: str, amounts: Amounts) -> None:
-    amount = quantity.parse(nrtamounts.text(amounts.capacity, name))
+    amount = quantity.parse(nrtamounts.amount_text(amounts.capacity, name))
     assert amount == (quantity.of_milli if name == "cpu" else quantity.of)(amounts.capacity)

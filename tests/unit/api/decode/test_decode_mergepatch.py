@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numalign.api.decode import mergepatch
+from numalign.api.decode import decode
 
 Tree = dict[str, Any]
 
@@ -27,7 +27,7 @@ CASES: dict[str, tuple[Tree, Tree, Tree]] = {
 
 @pytest.mark.parametrize("tree, patch, merged", CASES.values(), ids=CASES)
 def test_a_patch_is_laid_over_the_object(tree: Tree, patch: Tree, merged: Tree) -> None:
-    assert mergepatch.applied(tree, patch) == merged
+    assert decode.merge_patch(tree, patch) == merged
 
 
 KEYS = st.sampled_from("abc")
@@ -44,14 +44,14 @@ TREES, PATCHES = objects(LEAVES), objects(LEAVES | st.none())
 
 @given(tree=TREES, patch=PATCHES)
 def test_a_patch_twice_is_a_patch_once(tree: Tree, patch: Tree) -> None:
-    once = mergepatch.applied(tree, patch)
-    assert mergepatch.applied(once, patch) == once
+    once = decode.merge_patch(tree, patch)
+    assert decode.merge_patch(once, patch) == once
 
 
 @given(tree=TREES)
 def test_an_empty_patch_and_an_object_itself_change_nothing(tree: Tree) -> None:
-    assert mergepatch.applied(tree, {}) == tree
-    assert mergepatch.applied(tree, tree) == tree
+    assert decode.merge_patch(tree, {}) == tree
+    assert decode.merge_patch(tree, tree) == tree
 
 
 @given(tree=TREES, patch=PATCHES)
@@ -59,4 +59,4 @@ def test_no_null_of_a_patch_is_left(tree: Tree, patch: Tree) -> None:
     def has_null(value: Any) -> bool:
         return value is None or (isinstance(value, dict) and any(map(has_null, value.values())))
 
-    assert not has_null(mergepatch.applied(tree, patch))
+    assert not has_null(decode.merge_patch(tree, patch))

@@ -8,9 +8,9 @@ import pytest
 from msgspec import structs
 
 from numalign.api.decode import decode
-from numalign.api.decode.sharing import SharedNodes, SharedPods
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod, PodStatus
+from numalign.api.objects.sharing import SharedNodes, SharedPods
 
 
 def pod(name: str, node: str = "", cpu: str = "1", **status: Any) -> Pod:

@@ -1,0 +1,225 @@
+"""Protobuf messages by table: bytes to plain trees, and trees to bytes.
+
+Whoever talks to a kubelet's sockets (`agent.podresources`, the device plugin) writes the few messages that it needs as
+tables and hands trees to msgspec for their types. Fields that a table does not name are skipped. Tables do not refer to
+themselves, so a body can nest no deeper than they do, whoever made it. A tree holds only what was sent: a message that
+came empty is an empty tree, one that did not come is not there.
+
+Protobuf's wire format: bytes in, numbered fields out, and back.
+
+`protomessages` gives the fields names and types for the kubelet's gRPC services, the embedded API server's own table
+does for Kubernetes objects. Nothing here knows a message; whatever cannot be read, from a number that never ends to a
+length beyond the end of the body, is a `BadProtobuf`.
+"""
+
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from enum import IntEnum
+from typing import Any, Final, Literal
+
+from msgspec import Struct
+
+MAX_VARINT_BYTES: Final = 10
+WORD: Final = 2**64
+
+
+class BadProtobuf(ValueError):
+    """The body cannot be read; the text says why."""
+
+
+class Wire(IntEnum):
+    VARINT = 0
+    FIXED64 = 1
+    BYTES = 2
+    FIXED32 = 5
+
+
+def fields(data: bytes) -> Iterator[tuple[int, Wire, int | bytes]]:
+    """Number, wire type and value of each field, in the order of the body."""
+    at = 0
+    while at < len(data):
+        key, at = varint(data, at)
+        number, wire = key >> 3, key & 7
+        if number == 0:
+            raise BadProtobuf("proto: illegal tag 0 (wire type 0)")
+        if wire == Wire.VARINT:
+            whole, at = varint(data, at)
+            yield number, Wire.VARINT, whole
+        elif wire == Wire.BYTES:
+            length, at = varint(data, at)
+            yield number, Wire.BYTES, _slice(data, at, length)
+            at += length
+        elif wire in (Wire.FIXED64, Wire.FIXED32):
+            size = 8 if wire == Wire.FIXED64 else 4
+            yield number, Wire(wire), int.from_bytes(_slice(data, at, size), "little")
+            at += size
+        else:
+            raise BadProtobuf(f"proto: illegal wireType {wire}")
+
+
+def varint(data: bytes, at: int) -> tuple[int, int]:
+    """The number that starts there, and where it ends."""
+    # Nearly all tags, lengths and ids take one byte.
+    if at < len(data) and data[at] < 0x80:
+        return data[at], at + 1
+    number = 0
+    for position in range(MAX_VARINT_BYTES):
+        if at + position >= len(data):
+            raise BadProtobuf("unexpected EOF")
+        byte = data[at + position]
+        number |= (byte & 0x7F) << (7 * position)
+        if byte < 0x80:
+            return number, at + position + 1
+    raise BadProtobuf("proto: integer overflow")
+
+
+def packed(data: bytes) -> Iterator[int]:
+    """The numbers of a repeated field that travel as one."""
+    at = 0
+    while at < len(data):
+        number, at = varint(data, at)
+        yield number
+
+
+def signed(number: int) -> int:
+    """A negative int32 or int64 travels as a huge positive number."""
+    number %= WORD
+    return number - WORD if number >= WORD // 2 else number
+
+
+def double(bits: int) -> float:
+    value: float = struct.unpack("<d", bits.to_bytes(8, "little"))[0]
+    return value
+
+
+def encode_varint(number: int) -> bytes:
+    number %= WORD
+    written = bytearray()
+    while number > 0x7F:
+        written.append(number & 0x7F | 0x80)
+        number >>= 7
+    written.append(number)
+    return bytes(written)
+
+
+def encode_field(number: int, value: int | bytes) -> bytes:
+    """One field: a number as it is, bytes behind their length."""
+    if isinstance(value, int):
+        return encode_varint(number << 3 | Wire.VARINT) + encode_varint(value)
+    return encode_varint(number << 3 | Wire.BYTES) + encode_varint(len(value)) + value
+
+
+def _slice(data: bytes, at: int, length: int) -> bytes:
+    if at + length > len(data):
+        raise BadProtobuf("unexpected EOF")
+    return data[at : at + length]
+
+
+Scalar = Literal["string", "bytes", "bool", "int", "uint"]
+Tree = dict[str, Any]
+
+
+class Field(Struct, frozen=True):
+    name: str
+    kind: "Scalar | Message"
+    many: bool = False
+
+    @property
+    def is_number(self) -> bool:
+        return isinstance(self.kind, str) and self.kind in NUMBERS
+
+
+Message = Mapping[int, Field]
+
+TEXTS: Final[Message] = {1: Field("key", "string"), 2: Field("value", "string")}
+"""One entry of a map from text to text, which travels as a repeated message."""
+
+
+def decode_message(data: bytes, message: Message) -> Tree:
+    """Where a field that is not repeated comes twice, the last one counts."""
+    tree: Tree = {}
+    for number, wire, raw in fields(data):
+        field = message.get(number)
+        if field is None:
+            continue
+        if field.many:
+            tree.setdefault(field.name, []).extend(_several(wire, raw, field))
+        else:
+            tree[field.name] = _one(wire, raw, field)
+    return tree
+
+
+def _several(wire: Wire, raw: int | bytes, field: Field) -> list[Any]:
+    # Repeated numbers may come packed or one by one, whatever the table's writer prefers.
+    if isinstance(raw, bytes) and field.is_number:
+        return [NUMBERS[field.kind](number) for number in packed(raw)]
+    return [_one(wire, raw, field)]
+
+
+def _one(wire: Wire, raw: int | bytes, field: Field) -> Any:
+    kind = field.kind
+    if not isinstance(kind, str):
+        return decode_message(_bytes(raw, wire, field), kind)
+    if kind == "string":
+        return _text(_bytes(raw, wire, field), field)
+    if kind == "bytes":
+        return _bytes(raw, wire, field)
+    if wire is not Wire.VARINT or isinstance(raw, bytes):
+        raise _wrong(wire, field)
+    return NUMBERS[kind](raw)
+
+
+def _bytes(raw: int | bytes, wire: Wire, field: Field) -> bytes:
+    if isinstance(raw, bytes):
+        return raw
+    raise _wrong(wire, field)
+
+
+def _wrong(wire: Wire, field: Field) -> BadProtobuf:
+    return BadProtobuf(f"proto: wrong wireType = {wire.value} for field {field.name}")
+
+
+def _text(data: bytes, field: Field) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise BadProtobuf(f"field {field.name} is not UTF-8") from None
+
+
+NUMBERS: Final[Mapping[object, Callable[[int], int]]] = {
+    "int": signed,
+    "uint": lambda number: number % WORD,
+    "bool": bool,
+}
+
+
+def encode_message(tree: Mapping[str, Any], message: Message) -> bytes:
+    """What a table names of the tree; zeros and empty texts are left out, as proto3 does, messages never are."""
+    return b"".join(
+        _written_field(number, field, tree[field.name]) for number, field in message.items() if field.name in tree
+    )
+
+
+def _written_field(number: int, field: Field, value: Any) -> bytes:
+    if field.many:
+        return _written_several(number, field, value)
+    plain = isinstance(field.kind, str)
+    return b"" if plain and not value else encode_field(number, _written_one(field, value))
+
+
+def _written_several(number: int, field: Field, values: Any) -> bytes:
+    if field.is_number:
+        numbers = b"".join(map(encode_varint, values))
+        return encode_field(number, numbers) if numbers else b""
+    return b"".join(encode_field(number, _written_one(field, value)) for value in values)
+
+
+def _written_one(field: Field, value: Any) -> int | bytes:
+    if not isinstance(field.kind, str):
+        return encode_message(value, field.kind)
+    return value.encode() if isinstance(value, str) else value
+
+
+def entries(texts: Mapping[str, str]) -> list[Tree]:
+    """A map as it travels, for a repeated field of `TEXTS`."""
+    return [{"key": key, "value": value} for key, value in texts.items()]
