@@ -48,7 +48,7 @@ def state(told: Told) -> str:
         _numbers(page, told)
     _queue(page, told.get("queue") or {})
     _on_their_way(page, told.get("assumed") or {})
-    for story in told.get("stories") or ():
+    for story in told.get("histories") or ():
         _story(page, story)
     if told.get("node"):
         _held(page, told)
@@ -60,7 +60,7 @@ def state(told: Told) -> str:
 
 def knows_pod(told: Told) -> bool:
     waits = any((told.get("queue") or {}).values())
-    return waits or any(told.get(name) for name in ("assumed", "stories", "decisions", "node"))
+    return waits or any(told.get(name) for name in ("assumed", "histories", "decisions", "node"))
 
 
 def knows_node(told: Told) -> bool:
