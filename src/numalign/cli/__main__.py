@@ -1,4 +1,4 @@
-"""`python -m numalign.cli`: the command for who has no `numalign` on the path, and for processes it starts itself."""
+"""Runs the `numalign` command as `python -m numalign.cli`, for background processes that commands start."""
 
 from numalign.cli.main import app
 

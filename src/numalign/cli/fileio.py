@@ -1,14 +1,8 @@
-"""Files into plain values: YAML or JSON documents, each with the place where it stands.
+"""Reads the files that a command is given, and writes those that it keeps.
 
-`inputs` and `podfiles` read everything through `documents`. Reading the text is `api.yamltext`; here are the files: a
-path or the standard input, of limited size, in UTF-8. Whatever is wrong comes out as a BadObject.
-
-What a command keeps for later in files of the user's choice: the history of a campaign or a scenario, and logs.
-
-Commands ask before they begin whether there is a place to write, so that nobody finds out after an hour.
-
-Showing a log, and what is added to it: `tail -f` for `numalign lab logs`.
-"""
+`documents` reads YAML or JSON from a path or the standard input, of limited size, in UTF-8; errors are BadObject.
+`require_file` and `require_folder` check before a long command starts that its result can be written. `show` prints a
+log, and follows it as `tail -f` does."""
 
 from __future__ import annotations
 
@@ -46,7 +40,7 @@ def only(path: str) -> Document:
 
 
 def shown(*paths: str) -> str:
-    """File names as messages give them: whole, so that they can be found again, unless no file can have such a name."""
+    """File names for messages; clipped only where no file can have such a name."""
     named = (path if len(path) <= LONGEST_PATH else errors.clipped(path) for path in paths)
     return ", ".join("standard input" if path == STDIN else path for path in named)
 
@@ -67,7 +61,7 @@ def _text(path: str, name: str) -> str:
 
 
 def content(path: str, most: int) -> bytes:
-    """At most so many bytes, whatever the file is: a device may never end. OSError or ValueError as `open` has them."""
+    """At most so many bytes: a device may never end. Raises OSError or ValueError, as `open` does."""
     if path == STDIN:
         if sys.stdin is None:
             raise OSError(errno.EBADF, "it is closed")
@@ -86,7 +80,7 @@ def require_file(path: Path | None) -> None:
 
 
 def require_folder(path: Path | None) -> None:
-    """Makes it if need be; ends the command if it cannot be had."""
+    """Creates the folder if it is missing; ends the command if that fails."""
     if path is not None:
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -111,7 +105,7 @@ CHUNK = 1 << 16
 
 
 def show(file: Path, *, follow: bool, while_there: Path) -> None:
-    """All of it; then, if asked, what comes, as long as the folder is there."""
+    """Prints the file; with `follow`, also what is added while the folder exists."""
     try:
         with open(file, "rb") as opened:
             _carry(opened)

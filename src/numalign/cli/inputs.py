@@ -1,8 +1,7 @@
-"""What a command is about, from what was typed: a machine, and a kubelet that was started on it.
+"""Reads the machine and the kubelet configuration that a command is given, and starts a kubelet model.
 
-`kubelet` and other commands that model a node call these. A machine is a preset's name or a file, a kubelet
-configuration is a file or the kubelet's own defaults. Whatever cannot be used raises BadObject, whose text is made to
-be shown as it is."""
+Commands that model a node call it. A machine is the name of a preset or a file; a kubelet configuration is a file or
+the kubelet's defaults. Errors are BadObject, with a text to print as it is."""
 
 from __future__ import annotations
 

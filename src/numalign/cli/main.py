@@ -1,12 +1,7 @@
-"""The `numalign` command: its groups, and the options of no group in particular.
+"""The `numalign` command: registers the command groups and the options of the command itself.
 
-Every group is a module with an `app`; commands import what they need when they run, so that help and completion are
-quick.
-
-Adds the commands of the development kit (`numalign oracle`, `numalign lab`), which is a distribution of its own.
-
-`main` calls it. Where numalign-devkit is not installed, both commands say what to install and exit with code 2.
-"""
+Every group is a module with an `app`. `numalign lab` and `numalign oracle` belong to the distribution numalign-devkit;
+where it is not installed, both commands say what to install and exit with code 2."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Lets a command take many options as one struct.
 
 Commands decorate themselves with `bundled`. Each parameter whose type is a msgspec Struct stands for the options that
-the fields of the struct declare. Typer sees the options; the command gets the struct. Nothing is
-parsed or checked here: Typer does that."""
+the fields of the struct declare. Typer sees the options; the command gets the struct. This module parses nothing."""
 
 from __future__ import annotations
 

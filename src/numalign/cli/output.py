@@ -1,7 +1,7 @@
-"""How every command speaks: results on stdout in one of three formats, complaints on stderr, one way to give up.
+"""Prints results on stdout in one of three formats and errors on stderr, and ends a command that fails.
 
-Commands turn their result into plain values and hand them here; tables are drawn by the commands themselves. Nothing
-is printed before a result is complete, so output that was seen was meant."""
+All commands use it. They pass a result as plain values; tables are drawn by the results modules. Nothing is printed
+before a result is complete."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def structured(value: object, fmt: Format) -> str:
 
 
 def show(text: str) -> None:
-    """Print a result. Output that cannot be written is a failure like any other."""
+    """Print a result. The command fails if the output cannot be written."""
     try:
-        # UTF-8 wherever it goes: a terminal that cannot show it must not turn an answer into an error.
+        # Always UTF-8: a terminal that cannot show a character must not fail the command.
         typer.echo(text.encode())
     except OSError as problem:
         if problem.errno == errno.EPIPE:
@@ -48,17 +48,17 @@ def show(text: str) -> None:
 
 
 def printable(text: str) -> str:
-    """Text that came from outside: characters that would steer the terminal are shown as their codes."""
+    """Text from outside, with control characters replaced by their codes."""
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
 def warn(message: str) -> None:
-    """Say something that does not stop the command."""
+    """Print a warning on stderr."""
     typer.echo(f"numalign: warning: {printable(message)}", err=True)
 
 
 def fail(message: str, code: int = 2) -> NoReturn:
-    """Give up: say why, and exit."""
+    """Print an error on stderr and exit."""
     typer.echo(f"numalign: {printable(message)}", err=True)
     raise typer.Exit(code)
 

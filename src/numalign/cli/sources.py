@@ -84,7 +84,7 @@ def fetch(server: str, path: str, access: ServerAccess = ANONYMOUS, **query: str
 def _refusal(status: int, body: bytes, access: ServerAccess) -> str:
     from numalign.kube import errors
 
-    # Of a guard's answer, a whole object, the message is what people want to read.
+    # Of a Status object, only the message is printed.
     said = clipped(errors.on_one_line(errors.read_status(body).message))
     is_stranger = status in (401, 403) and not access.token_file
     return f"{said}; give --token-file with a token that may see it" if is_stranger else said
@@ -198,7 +198,7 @@ def taken(source: ClusterSource) -> Snapshot:
 
 
 def publications(source: ClusterSource) -> dict[str, ReportWriter]:
-    """By node, who wrote its report and when; nothing where only the API server could tell."""
+    """By node, who wrote its report and when; empty where the source is not an API server."""
     from numalign.cli.results import topology
 
     return _asked(source, topology.listed) if source.is_cluster else {}
@@ -230,7 +230,7 @@ def _config(file: str) -> Configuration | None:
 
 
 def _bytes(path: str) -> bytes:
-    """A little more than the limit at most, whatever the file is: a device may never end."""
+    """At most a little more than the limit: a device may never end."""
     from numalign.scheduler.snapshot.files import LARGEST
 
     name = fileio.shown(path)

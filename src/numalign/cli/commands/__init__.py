@@ -1,1 +1,3 @@
-"""One module per command group: parses the arguments, calls, prints."""
+"""Command groups: one module per group parses the arguments, calls and prints.
+
+`main` registers them. They import what they call when they run, so that help and completion stay fast."""

@@ -1,6 +1,7 @@
-"""`numalign agent`: a node's report, published, printed or drawn, and the reports of nodes that are gone.
+"""`numalign agent`: publishes, prints or draws a node's report, and collects the reports of deleted nodes.
 
-Parses, and hands over to `agent.main` and `agent.gc`, which commands import themselves, so that help stays quick."""
+The work is done by `agent.main` and `agent.publish.gc`. The commands import them when they run, so that help stays
+fast."""
 
 from __future__ import annotations
 
@@ -33,55 +34,76 @@ app = typer.Typer(no_args_is_help=True)
 MOST_SECONDS = 1e9
 
 
-def _seconds(told: float) -> float:
-    """More than a lifetime is a slip; so is what is no number, which no other limit keeps out."""
-    if not told <= MOST_SECONDS:
-        raise typer.BadParameter(f"{told} is not a number of seconds up to {MOST_SECONDS:.0f}.")
-    return told
+def _seconds(given: float) -> float:
+    """Refuses NaN, which no range check refuses, and values that can only be a mistake."""
+    if not given <= MOST_SECONDS:
+        raise typer.BadParameter(f"{given} is not a number of seconds up to {MOST_SECONDS:.0f}.")
+    return given
 
 
-Node = Annotated[str, typer.Option("--node-name", envvar="NODE_NAME", help="The Node; without it, the host's name.")]
-Kubeconfig = Annotated[str, typer.Option(help="whose cluster; without one, KUBECONFIG or the pod's own account")]
+Node = Annotated[str, typer.Option("--node-name", envvar="NODE_NAME", help="Name of the Node. Default: the host name.")]
+Kubeconfig = Annotated[
+    str, typer.Option(help="The kubeconfig of the cluster. Default: KUBECONFIG, or the service account of the pod.")
+]
 Host = Annotated[Path, typer.Option("--host-root", metavar="DIR", help="Where the host's root is mounted.")]
 Root = Annotated[str, typer.Option("--kubelet-dir", metavar="DIR", help="The kubelet's root folder on the host.")]
-Config = Annotated[str, typer.Option("--kubelet-config", metavar="FILE", help="Its configuration, if it is not found.")]
+Config = Annotated[
+    str,
+    typer.Option(
+        "--kubelet-config", metavar="FILE", help="The kubelet's configuration file. Default: found on the host."
+    ),
+]
 Socket = Annotated[
-    str, typer.Option("--podresources-socket", metavar="PATH", help="If it is not in the kubelet's folder.")
+    str,
+    typer.Option(
+        "--podresources-socket", metavar="PATH", help="The Pod Resources socket. Default: in the kubelet's folder."
+    ),
 ]
 Reference = Annotated[
     str,
-    typer.Option("--reference-container", metavar="NS/POD/NAME", help="Without own CPUs; for kubelets before 1.23."),
+    typer.Option(
+        "--reference-container",
+        metavar="NS/POD/NAME",
+        help="A container without exclusive CPUs, for kubelets before 1.23.",
+    ),
 ]
-Exclude = Annotated[str, typer.Option("--exclude", metavar="FILE", help="What rte and nfd leave out, as their files.")]
-Notify = Annotated[str, typer.Option("--notify-file", metavar="FILE", help="Touched by others to ask for a look.")]
-Proxy = Annotated[
-    bool, typer.Option("--configz", help="Ask the kubelet by way of the API server how it is configured.")
+Exclude = Annotated[
+    str,
+    typer.Option("--exclude", metavar="FILE", help="Resources that modes rte and nfd leave out, as a file of theirs."),
 ]
-ModeName = Annotated[str, typer.Option("--mode", help="own, or as another publisher would write: rte, nfd")]
-VersionName = Annotated[str, typer.Option("--api-version", help="v1alpha2 or v1alpha1")]
+Notify = Annotated[
+    str, typer.Option("--notify-file", metavar="FILE", help="A file that others touch to trigger an update.")
+]
+Proxy = Annotated[bool, typer.Option("--configz", help="Read the kubelet's configuration through the API server.")]
+ModeName = Annotated[
+    str, typer.Option("--mode", help="Form of the report: own, or that of another publisher (rte, nfd).")
+]
+VersionName = Annotated[
+    str, typer.Option("--api-version", help="Version of the NodeResourceTopology API: v1alpha2 or v1alpha1.")
+]
 Period = Annotated[
     float,
     typer.Option(
         min=1.0,
         max=300.0,
         callback=_seconds,
-        help="Seconds between two looks when nothing happens; a sign of life is due by 300.",
+        help="Seconds between two updates when nothing changes; at most 300 pass between two heartbeats.",
     ),
 ]
 Interval = Annotated[float, typer.Option(min=1.0, callback=_seconds, help="Seconds between two sweeps.")]
 Grace = Annotated[
-    float, typer.Option(min=0.0, callback=_seconds, help="Seconds that a report may be there without a node.")
+    float, typer.Option(min=0.0, callback=_seconds, help="Seconds that a report may exist without its Node.")
 ]
-Address = Annotated[str, typer.Option(metavar="ADDRESS", help="Where health and metrics are served.")]
-Port = Annotated[int, typer.Option(min=0, max=65535, help="0: nowhere")]
-Verbosity = Annotated[int, typer.Option("-v", help="4 and more is debugging.")]
-LogForm = Annotated[output.LogForm, typer.Option("--log-format", help="How to write the log.")]
-Output = Annotated[Format, typer.Option("--output", "-o", help="how to print it")]
+Address = Annotated[str, typer.Option(metavar="ADDRESS", help="Address of health and metrics.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: do not serve.")]
+Verbosity = Annotated[int, typer.Option("-v", help="Log level; 4 and above is debug.")]
+LogForm = Annotated[output.LogForm, typer.Option("--log-format", help="Log format.")]
+Output = Annotated[Format, typer.Option("--output", "-o", help="Output format.")]
 
 
 @app.callback()
 def agent() -> None:
-    """Publish what a node's kubelet holds and has free, zone by zone."""
+    """Publish the zones of a node: what its kubelet has free, and what pods hold."""
 
 
 class AgentOptions(Struct, frozen=True, kw_only=True):
@@ -169,7 +191,7 @@ def once(
     exclude: Exclude = "",
     fmt: Output = Format.YAML,
 ) -> None:
-    """Print the object that would be published now. Needs no API server and no kubelet.
+    """Print the object that the agent would publish now. Needs no API server and no kubelet.
 
     Exit code: 0, or 2 if nothing is known of this machine."""
     from numalign.agent.publish import forms
@@ -195,21 +217,23 @@ def show(
     podresources_socket: Socket = "",
     fmt: Output = Format.TABLE,
 ) -> None:
-    """Draw this machine: zones, CPUs, memory, distances, caches, and devices where a kubelet tells of them."""
+    """Draw this machine: zones, CPUs, memory, distances, caches, and devices where a kubelet reports them."""
     from numalign.cli.results import machine
 
     look = _look(_places(host_root, kubelet_dir, kubelet_config, podresources_socket))
     if look.readings.machine is None:
         output.fail("; ".join((*look.unknown, *look.readings.hardware_problems)))
-    told = machine.told(look, host_root)
-    output.show(machine.drawn(told) if fmt is Format.TABLE else output.structured(told, fmt))
+    given = machine.machine_output(look, host_root)
+    output.show(machine.drawn(given) if fmt is Format.TABLE else output.structured(given, fmt))
 
 
 @app.command("gc", epilog="Example: numalign agent gc --once --dry-run")
 def gc(
     kubeconfig: Kubeconfig = "",
-    once: Annotated[bool, typer.Option("--once", help="Sweep once, and end.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Once, and only say what would be deleted.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Sweep once and exit.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Sweep once, and only print what would be deleted.")
+    ] = False,
     interval: Interval = 600.0,
     grace: Grace = 300.0,
     bind_address: Address = "127.0.0.1",
@@ -217,7 +241,7 @@ def gc(
     verbosity: Verbosity = 2,
     log_format: LogForm = output.LogForm.TEXT,
 ) -> None:
-    """Delete the reports of nodes that are gone: at once where a Node is deleted, else by sweeps now and then.
+    """Delete the reports of nodes that are gone: at once where a Node is deleted, else by periodic sweeps.
 
     Exit code: 0, 1 if something could not be deleted, 2 if the cluster cannot be asked."""
     from numalign.agent.publish import gc as collecting
@@ -279,16 +303,16 @@ def _places(host: Path, kubelet: str, config: str, podresources_socket: str) -> 
     from numalign.agent.main import Places
     from numalign.agent.sources import podresources
 
-    told = podresources_socket
+    given = podresources_socket
     try:
-        asked = Path(told) if told.startswith("/") else podresources.endpoint(told) if told else None
+        asked = Path(given) if given.startswith("/") else podresources.endpoint(given) if given else None
     except errors.BadObject as problem:
         output.fail(str(problem))
     return Places(host=host, kubelet=kubelet, config=config, podresources=asked)
 
 
 def _left_out(file: str, node: str, mode: str) -> Exclusions:
-    """In our own form there is no leaving out: whoever reads it takes it for the whole node."""
+    """The own form cannot leave resources out: its readers take it for the whole node."""
     from numalign.agent.inventory import exclusions
 
     if file and mode == "own":

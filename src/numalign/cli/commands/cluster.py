@@ -1,4 +1,4 @@
-"""`numalign cluster`: an embedded cluster for kubectl, up in a second and gone without a trace."""
+"""`numalign cluster`: starts and stops an embedded cluster for kubectl."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 app = typer.Typer(help="An embedded cluster for kubectl, on made-up machines.", no_args_is_help=True)
 
 PATIENCE = 60.0
-"""Seconds until a cluster that is not up yet is given up."""
+"""Seconds to wait for a cluster to come up."""
 LOOK = 0.05
 LAST_WORDS = 2000
 
-Name = Annotated[str, typer.Argument(metavar="[NAME]", help="which cluster")]
-OutputFormat = Annotated[output.Format, typer.Option("-o", "--output", help="how to print the result")]
+Name = Annotated[str, typer.Argument(metavar="[NAME]", help="Name of the cluster.")]
+OutputFormat = Annotated[output.Format, typer.Option("-o", "--output", help="Output format.")]
 
 
 @app.callback()
@@ -36,27 +36,28 @@ def cluster() -> None:
 @app.command(epilog="Example: numalign cluster up --nodes 3 --machine gpu-8 --policy single-numa-node")
 def up(
     name: Name = "numalign",
-    nodes: Annotated[int, typer.Option(min=1, max=50_000, help="how many nodes")] = 3,
-    machine: Annotated[str, typer.Option(help="a preset's name, or a machine file")] = "2x16",
-    policy: Annotated[str, typer.Option(help="topology manager policy")] = "single-numa-node",
-    scope: Annotated[str, typer.Option(help="topology manager scope")] = "container",
+    nodes: Annotated[int, typer.Option(min=1, max=50_000, help="Number of nodes.")] = 3,
+    machine: Annotated[str, typer.Option(help="Name of a preset, or a machine file.")] = "2x16",
+    policy: Annotated[str, typer.Option(help="Topology Manager policy.")] = "single-numa-node",
+    scope: Annotated[str, typer.Option(help="Topology Manager scope.")] = "container",
     kubelet_config: Annotated[
-        Path | None, typer.Option(help="a KubeletConfiguration; without one CPUs and memory are managed statically")
+        Path | None, typer.Option(help="A KubeletConfiguration. Default: static CPU and memory managers.")
     ] = None,
-    reports: Annotated[str, typer.Option(help="who reports zones: agent, rte, nfd or none")] = "agent",
-    scenario: Annotated[str, typer.Option(help="play this scenario, on its own nodes: a name or a file")] = "",
-    scheduler: Annotated[str, typer.Option(help="scheduler that the scenario's pods name")] = "default-scheduler",
+    reports: Annotated[str, typer.Option(help="Publisher of the topology reports: agent, rte, nfd or none.")] = "agent",
+    scenario: Annotated[str, typer.Option(help="Play this scenario (a name or a file) on its own nodes.")] = "",
+    scheduler: Annotated[str, typer.Option(help="Scheduler that the scenario's pods name.")] = "default-scheduler",
     blind_scheduler: Annotated[
-        bool, typer.Option("--blind-scheduler/--no-blind-scheduler", help="serve default-scheduler")
+        bool,
+        typer.Option("--blind-scheduler/--no-blind-scheduler", help="Run default-scheduler, which ignores topology."),
     ] = True,
-    with_scheduler: Annotated[bool, typer.Option("--with-scheduler", help="serve numalign, too")] = False,
+    with_scheduler: Annotated[bool, typer.Option("--with-scheduler", help="Also run the numalign scheduler.")] = False,
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free")] = 0,
-    tls: Annotated[bool, typer.Option("--tls", help="speak TLS, and ask for the token of the kubeconfig")] = False,
-    seed: Annotated[int, typer.Option(help="for everything that is left to chance")] = 1,
-    foreground: Annotated[bool, typer.Option("--foreground", help="stay here until interrupted")] = False,
+    tls: Annotated[bool, typer.Option("--tls", help="Serve TLS, and require the token of the kubeconfig.")] = False,
+    seed: Annotated[int, typer.Option(help="Seed of all random choices.")] = 1,
+    foreground: Annotated[bool, typer.Option("--foreground", help="Run in the foreground until interrupted.")] = False,
     fmt: OutputFormat = output.Format.TABLE,
 ) -> None:
-    """Start a cluster, and say which KUBECONFIG leads to it."""
+    """Start a cluster and print its KUBECONFIG."""
     from numalign.cli.results import clusteroptions
     from numalign.simulator import registry
 
@@ -80,7 +81,7 @@ def up(
 
 @app.command(epilog="Example: numalign cluster down")
 def down(name: Name = "numalign") -> None:
-    """End a cluster; nothing of it stays."""
+    """Stop a cluster and remove its files."""
     from numalign.simulator import registry
 
     try:
@@ -117,14 +118,14 @@ def _stay(hosted: HostedCluster) -> None:
     try:
         hosting.host(hosted)
     except* OSError as group:
-        # The parts of a cluster end together, and so do their failures.
+        # The parts of a cluster end together, so their errors come as a group.
         problems += group.exceptions
     if problems:
         output.fail(f"port {hosted.port} cannot be served: {problems[0]}", code=1)
 
 
 def _started(name: str) -> RunningCluster:
-    """The same command again, in a process that stays; what it says goes into a file of its folder."""
+    """Runs the same command in a background process, which logs into a file of the cluster's folder."""
     from numalign.simulator import registry
 
     place = registry.folder(name)

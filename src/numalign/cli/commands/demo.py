@@ -1,8 +1,8 @@
-"""`numalign demo`: what this is about, on one screen.
+"""`numalign demo`: shows what topology-aware admission and scheduling do, on one screen.
 
-Pods arrive on a two-socket GPU server whose kubelet insists on one zone per container. All fit the node's totals; one
-is refused all the same, and the reason is on the page. Every word is computed by the model on the spot, and
-examples/ has the same node and pods as files."""
+Pods arrive on a two-socket GPU server whose kubelet requires one zone per container. All pods fit the node's totals;
+one is rejected, and the page says why. Then two schedulers place a burst of pods on an embedded cluster. The models
+compute every number; examples/ has the same node and pods as files."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ LEAN = {"limits": {"cpu": 10, "memory": "64Gi", GPU: 1}}
 
 
 @app.command(epilog="Example: numalign demo")
-def demo(keep: Annotated[bool, typer.Option("--keep", help="leave the cluster up for kubectl")] = False) -> None:
-    """Watch one node decide, then a whole cluster: with a scheduler that sees totals only, and with numalign."""
+def demo(keep: Annotated[bool, typer.Option("--keep", help="Leave a cluster running for kubectl.")] = False) -> None:
+    """Show how one node decides, then a whole cluster: with a scheduler that sees totals only, and with numalign."""
     from numalign.cli.display import formats
     from numalign.cli.results import democluster
 
@@ -68,7 +68,7 @@ def demo(keep: Annotated[bool, typer.Option("--keep", help="leave the cluster up
 
 
 def answer(pods: Mapping[str, Resources]) -> AdmitReport:
-    """What the kubelet says to these pods, admitted in order on an empty node."""
+    """Admits the pods in order on an empty node."""
     from numalign.cli.results import admit
     from numalign.kubelet import configuration, start
     from numalign.kubelet.machine import presets
@@ -87,20 +87,20 @@ def _pod(name: str, resources: Resources) -> Pod:
     return requests.defaulted(decode.decode(pod.Pod, written))
 
 
-def _tell(page: Page, told: AdmitReport, with_fewer: AdmitReport) -> None:
+def _tell(page: Page, report: AdmitReport, with_fewer: AdmitReport) -> None:
     from numalign.cli.display import formats, matrix
     from numalign.cli.results import admit
 
     page.add("A server with two NUMA zones. A container has to get all it asks for from one of them.")
-    page.add(formats.node(told.machine, told.kubelet))
+    page.add(formats.node(report.machine, report.kubelet))
     page.add()
     table = page.table("pod", "asks for", "verdict", "where")
-    for pod in told.pods:
+    for pod in report.pods:
         table.add_row(*admit.line(pod))
     page.add(table)
     page.add()
-    matrix.draw(page, told)
+    matrix.draw(page, report)
     page.add()
-    admit.draw(page, told.pods[-1])
+    admit.draw(page, report.pods[-1])
     page.add()
     page.add(f"Asking for {formats.wants(with_fewer.pods[-1].requests)}, it would be {with_fewer.pods[-1].verdict}.")

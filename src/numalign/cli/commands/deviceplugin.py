@@ -1,6 +1,6 @@
-"""`numalign device-plugin`: made-up devices for a real kubelet.
+"""`numalign device-plugin`: offers made-up devices to a real kubelet.
 
-Parses, and hands over to `agent.devicepluginserving`, which the command imports itself, so that help stays quick."""
+The work is done by `agent.deviceplugin.server`, which the command imports when it runs, so that help stays fast."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True)
 
-Config = Annotated[str, typer.Option("--config", metavar="FILE", help="What is offered; read again when it changes.")]
+Config = Annotated[
+    str, typer.Option("--config", metavar="FILE", help="The file with the devices; reloaded when it changes.")
+]
 OfMachine = Annotated[str, typer.Option("--machine", metavar="NAME|FILE", help="Offer this machine's devices instead.")]
 Root = Annotated[Path, typer.Option("--kubelet-dir", metavar="DIR", help="The kubelet's root folder.")]
-Verbosity = Annotated[int, typer.Option("-v", help="4 and more is debugging.")]
-Form = Annotated[output.LogForm, typer.Option("--log-format", help="how to write the log")]
+Verbosity = Annotated[int, typer.Option("-v", help="Log level; 4 and above is debug.")]
+Form = Annotated[output.LogForm, typer.Option("--log-format", help="Log format.")]
 
 
 @app.callback()

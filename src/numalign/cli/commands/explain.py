@@ -1,6 +1,6 @@
-"""`numalign explain`: why a pod goes nowhere, what would help, or where it is.
+"""`numalign explain`: says why a pod is not scheduled, what would make it fit, or where it runs.
 
-Parses, hands over to the rooms below, prints. What they need is imported by the commands, so that help stays quick."""
+The commands import what they call when they run, so that help stays fast."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ MOST_COPIES = 100_000
 
 app = typer.Typer(no_args_is_help=True)
 
-Output = Annotated[Format, typer.Option("--output", "-o", help="how to print the answer")]
-Nodes = Annotated[bool, typer.Option("--nodes", help="tell what each single node says")]
-Name = Annotated[str, typer.Argument(metavar="NAME", help="the pod; or NAMESPACE/NAME")]
-Namespace = Annotated[str, typer.Option("--namespace", "-n", help="its namespace")]
-Files = Annotated[list[str], typer.Option("--file", "-f", metavar="FILE", help="pods or workloads; - is stdin")]
-Replicas = Annotated[int, typer.Option(min=0, max=MOST_COPIES, help="so many copies; 0: as the files say")]
+Output = Annotated[Format, typer.Option("--output", "-o", help="Output format.")]
+Nodes = Annotated[bool, typer.Option("--nodes", help="List the answer of every node.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The pod: NAME or NAMESPACE/NAME.")]
+Namespace = Annotated[str, typer.Option("--namespace", "-n", help="The namespace of the pod.")]
+Files = Annotated[list[str], typer.Option("--file", "-f", metavar="FILE", help="Pods or workloads; - is stdin.")]
+Replicas = Annotated[int, typer.Option(min=0, max=MOST_COPIES, help="Number of pods; 0: as the files say.")]
 
 
 @app.callback()
 def explain() -> None:
-    """Tell why a pod goes nowhere, and what would make it fit; or where it is."""
+    """Explain why a pod is not scheduled and what would make it fit, or where it runs."""
 
 
 @app.command("pod", epilog="Example: numalign explain pod -n team-a train-0")
@@ -57,10 +57,10 @@ def pod(
     full_name = f"{namespace or space or 'default'}/{plain}"
     try:
         with sources.at_once():
-            told = explanation.about_pod(sources.taken(source), full_name, explanation.Wanted(nodes))
+            answer = explanation.about_pod(sources.taken(source), full_name, explanation.Wanted(nodes))
     except BadObject as problem:
         output.fail(str(problem))
-    _show(told, fmt, every=nodes)
+    _show(answer, fmt, every=nodes)
 
 
 @app.command("shape", epilog="Example: numalign explain shape -f pod.yaml --replicas 8")
@@ -83,10 +83,10 @@ def shape(
     try:
         pods = _pods(file, replicas)
         with sources.at_once():
-            told = explanation.about_shapes(sources.taken(source), pods, explanation.Wanted(nodes))
+            answer = explanation.about_shapes(sources.taken(source), pods, explanation.Wanted(nodes))
     except BadObject as problem:
         output.fail(str(problem))
-    _show(told, fmt, every=nodes)
+    _show(answer, fmt, every=nodes)
 
 
 def _pods(files: Sequence[str], replicas: int) -> list[Pod]:
@@ -100,17 +100,17 @@ def _pods(files: Sequence[str], replicas: int) -> list[Pod]:
     pods = [pod for pod, _ in read.pods]
     if replicas:
         pods = [pods[number % len(pods)] for number in range(replicas)]
-    # Two of one name are two all the same.
+    # Pods of one name count as two.
     return [
         structs.replace(pod, metadata=structs.replace(pod.metadata, uid=f"asked-{number}"))
         for number, pod in enumerate(pods)
     ]
 
 
-def _show(told: ExplainOutput, fmt: Format, *, every: bool) -> NoReturn:
+def _show(answer: ExplainOutput, fmt: Format, *, every: bool) -> NoReturn:
     from numalign.cli.results import explaindraw
 
-    for problem in told.problems:
+    for problem in answer.problems:
         output.warn(problem)
-    output.show(explaindraw.drawn(told, every=every) if fmt is Format.TABLE else output.structured(told, fmt))
-    raise typer.Exit(0 if told.fits else DOES_NOT_FIT)
+    output.show(explaindraw.drawn(answer, every=every) if fmt is Format.TABLE else output.structured(answer, fmt))
+    raise typer.Exit(0 if answer.fits else DOES_NOT_FIT)

@@ -1,7 +1,7 @@
-"""`numalign kubelet`: what the kubelet of a machine would decide.
+"""`numalign kubelet`: says what the kubelet of a machine would decide.
 
-Parses, hands over to `inputs`, `podfiles` and `reporting`, prints. Exit code 0 if every pod is admitted, 1 if one is
-not, 2 if something that was given cannot be used. The model is imported by the command, so that help stays quick."""
+Exit code 0 if every pod is admitted, 1 if one is not, 2 if an input cannot be used. The command imports the model when
+it runs, so that help stays fast."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ Files = Annotated[
 ]
 Machine = Annotated[str, typer.Option(metavar="NAME|FILE", help="A preset, or a file that describes the machine.")]
 Config = Annotated[
-    str | None, typer.Option(metavar="FILE", help="A KubeletConfiguration; left out, the kubelet's defaults.")
+    str | None, typer.Option(metavar="FILE", help="A KubeletConfiguration. Default: the kubelet's defaults.")
 ]
 Version = Annotated[
-    str | None, typer.Option(metavar="VERSION", help="The kubelet's minor, such as 1.36; left out, the newest known.")
+    str | None, typer.Option(metavar="VERSION", help="The kubelet's minor, such as 1.36. Default: the newest known.")
 ]
-Output = Annotated[Format, typer.Option("--output", "-o", help="How to print the answer.")]
+Output = Annotated[Format, typer.Option("--output", "-o", help="Output format.")]
 
 
 @app.callback()
 def kubelet() -> None:
-    """Ask the model of the kubelet."""
+    """Ask the kubelet model."""
 
 
 @app.command(epilog="Example: numalign kubelet admit --machine gpu-8 --config examples/kubelet.yaml examples/pods.yaml")
 def admit(
     pods: Files, machine: Machine, config: Config = None, kubelet_version: Version = None, fmt: Output = Format.TABLE
 ) -> None:
-    """Tell which pods a kubelet admits, in the order given, where it puts them, and why it refuses the others.
+    """Show which pods a kubelet admits, in the order given, where it places them, and why it rejects the others.
 
     Exit code: 0 if all are admitted, 1 if one is not, 2 if something that was given cannot be used."""
     from numalign.api import errors

@@ -1,4 +1,4 @@
-"""`numalign scenario`: stories that users know, played on the embedded cluster in a moment, and judged."""
+"""`numalign scenario`: plays scenarios on an embedded cluster in virtual time and judges the result."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 
     from numalign.simulator.scenarios.scenario import Scenario
 
-app = typer.Typer(help="Stories played on an embedded cluster, in virtual time.", no_args_is_help=True)
+app = typer.Typer(help="Play scenarios on an embedded cluster, in virtual time.", no_args_is_help=True)
 
-OutputFormat = Annotated[output.Format, typer.Option("-o", "--output", help="how to print the result")]
-Which = Annotated[str, typer.Argument(metavar="NAME|FILE", help="a scenario of the catalogue, or a file")]
+OutputFormat = Annotated[output.Format, typer.Option("-o", "--output", help="Output format.")]
+Which = Annotated[str, typer.Argument(metavar="NAME|FILE", help="A scenario of the catalogue, or a file.")]
 SAY_EVERY = 2.0
-"""Seconds between two words about how far it is."""
+"""Seconds between two lines of progress."""
 
 
 @app.callback()
 def scenario() -> None:
-    """Stories played on an embedded cluster, in virtual time."""
+    """Play scenarios on an embedded cluster, in virtual time."""
 
 
 @app.command("list", epilog="Example: numalign scenario list")
 def list_(fmt: OutputFormat = output.Format.TABLE) -> None:
-    """Name the scenarios that ship with numalign."""
+    """List the scenarios that ship with numalign."""
     from numalign.simulator.scenarios import catalogue
 
     titles = {name: catalogue.scenario(name).title for name in catalogue.names()}
@@ -43,8 +43,8 @@ def list_(fmt: OutputFormat = output.Format.TABLE) -> None:
 
 
 @app.command(epilog="Example: numalign scenario show gpu-mix")
-def show(name: Annotated[str, typer.Argument(help="a scenario of the catalogue")]) -> None:
-    """Print a scenario's file, to read or to start one's own from."""
+def show(name: Annotated[str, typer.Argument(help="A scenario of the catalogue.")]) -> None:
+    """Print the file of a scenario, to read it or to write your own."""
     from numalign.simulator.scenarios import catalogue
 
     try:
@@ -56,12 +56,14 @@ def show(name: Annotated[str, typer.Argument(help="a scenario of the catalogue")
 @app.command(epilog="Example: numalign scenario run rejection-storm")
 def run(
     which: Which,
-    scheduler: Annotated[str, typer.Option(help="who places the pods")] = "default-scheduler",
-    seed: Annotated[int | None, typer.Option(help="another run of the same story")] = None,
-    record: Annotated[Path | None, typer.Option(help="write what happened into this file, a JSON line each")] = None,
+    scheduler: Annotated[str, typer.Option(help="Scheduler that places the pods.")] = "default-scheduler",
+    seed: Annotated[int | None, typer.Option(help="Seed of another run of the same scenario.")] = None,
+    record: Annotated[
+        Path | None, typer.Option(help="Write the history to this file, one JSON line per event.")
+    ] = None,
     fmt: OutputFormat = output.Format.TABLE,
 ) -> None:
-    """Play a scenario and judge it. Ends with 0 if everything held that was expected, else with 1."""
+    """Play a scenario and judge it. Exit code: 0 if all expectations hold, else 1."""
     from numalign.cli.results import clusteroptions
     from numalign.simulator.scenarios import history, judge, play
 
@@ -96,7 +98,7 @@ def _page(story: Scenario, scheduler: str, measures: Mapping[str, float], violat
 
 
 class ScenarioProgress:
-    """Says on stderr how far the story is, if it takes long."""
+    """Prints the progress of a long scenario on stderr."""
 
     def __init__(self, lasts: float) -> None:
         self._lasts = lasts

@@ -1,11 +1,8 @@
-"""`numalign scheduler`: the scheduler's side of things.
+"""`numalign scheduler`: runs the scheduler, checks its configuration, and inspects a running one.
 
-Parses, hands over to the rooms below, prints. What they need is imported by the commands, so that help stays quick.
-
-`numalign scheduler run`: the scheduler as a process, until a signal ends it or another one takes over.
-
-`numalign scheduler state`, `dump` and `repeat`: a look inside, taken along, and one decision made again.
-"""
+`run` is the scheduler process: it ends on a signal or when it loses its lease. `state` and `dump` read the pages of a
+running scheduler, `repeat` makes one decision of a dump again. The commands import what they call when they run, so
+that help stays fast."""
 
 from __future__ import annotations
 
@@ -33,37 +30,47 @@ if TYPE_CHECKING:
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 CALLS_BESIDE = 32
-"""At a time, beside bindings: events, conditions, evictions, first looks at the cluster."""
+"""Concurrent requests beside bindings: events, conditions, evictions, lists."""
 
-ConfigFile = Annotated[str, typer.Option("--config", help="a KubeSchedulerConfiguration; without one, defaults")]
-Kubeconfig = Annotated[str, typer.Option(help="whose cluster; without one, KUBECONFIG or the pod's own account")]
-Address = Annotated[str, typer.Option(metavar="ADDRESS", help="where health and metrics are served")]
-Port = Annotated[int, typer.Option(min=0, max=65535, help="0: nowhere")]
-Certificate = Annotated[
-    str, typer.Option(metavar="FILE", help="to serve with; without one, plain on the loopback, self-signed elsewhere")
+ConfigFile = Annotated[
+    str, typer.Option("--config", help="A KubeSchedulerConfiguration. Default: the scheduler's defaults.")
 ]
-Key = Annotated[str, typer.Option(metavar="FILE", help="its private key, unless that is in the same file")]
+Kubeconfig = Annotated[
+    str, typer.Option(help="The kubeconfig of the cluster. Default: KUBECONFIG, or the service account of the pod.")
+]
+Address = Annotated[str, typer.Option(metavar="ADDRESS", help="Address of health and metrics.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: do not serve.")]
+Certificate = Annotated[
+    str,
+    typer.Option(
+        metavar="FILE",
+        help="The TLS certificate of the server. Default: no TLS on the loopback, self-signed elsewhere.",
+    ),
+]
+Key = Annotated[
+    str, typer.Option(metavar="FILE", help="The private key of the certificate, unless it is in the same file.")
+]
 OpenPaths = Annotated[
     str,
     typer.Option(
         "--authorization-always-allow-paths",
         metavar="PATHS",
-        help="what is served to all, separated by commas; one that ends in * has everything under it",
+        help="Paths served without authorization, separated by commas; a trailing * includes all paths below.",
     ),
 ]
-Verbosity = Annotated[int, typer.Option("-v", help="4 and more is debugging; can be changed while it runs")]
-Form = Annotated[output.LogForm, typer.Option("--log-format", help="how to write the log")]
+Verbosity = Annotated[int, typer.Option("-v", help="Log level; 4 and above is debug; can be changed at run time.")]
+Form = Annotated[output.LogForm, typer.Option("--log-format", help="Log format.")]
 
 
 class Shown(NamedTuple):
-    """What is shown over TLS, and the files that it came from."""
+    """The TLS context that the server uses, and the files that it came from."""
 
     context: ssl.SSLContext
     files: CertificateFiles | None
 
 
 class Pages(NamedTuple):
-    """Where they are served, and how."""
+    """Where the pages are served, and how."""
 
     address: str
     port: int
@@ -83,7 +90,7 @@ def run(
     verbosity: Verbosity = 2,
     log_format: Form = output.LogForm.TEXT,
 ) -> None:
-    """Schedule pods, as leader or in waiting.
+    """Schedule pods, as leader or standby.
 
     Exit code: 0 after a signal, 1 if leadership was lost or something failed, 2 if it cannot start."""
     from numalign.api.errors import BadObject
@@ -156,7 +163,7 @@ def _of_our_own(address: str) -> Shown | None:
 
 
 async def _settled(scheduler: Scheduler) -> None:
-    """Once it knows its world, and again with the machine code that a large one is worth."""
+    """Settles memory once the caches are synced, and again after the kernels are compiled."""
     from numalign.kube.clock import SystemClock
     from numalign.process import tasks
     from numalign.scheduler import compile as warming
@@ -208,16 +215,19 @@ async def _served(config: Configuration, access: Access, served: Pages) -> None:
 DIFFERS = 1
 GZIP = ".gz"
 
-Pod = Annotated[str, typer.Option("--pod", metavar="NAMESPACE/NAME", help="one pod: its story, and where it stands")]
-Node = Annotated[str, typer.Option("--node", metavar="NAME", help="one node: its zones, and the pods in them")]
-Nodes = Annotated[bool, typer.Option("--nodes", help="every node, too")]
-Output = Annotated[Format, typer.Option("--output", "-o", help="How to print the answer.")]
+Pod = Annotated[str, typer.Option("--pod", metavar="NAMESPACE/NAME", help="Show one pod: its history and its state.")]
+Node = Annotated[str, typer.Option("--node", metavar="NAME", help="Show one node: its zones and their pods.")]
+Nodes = Annotated[bool, typer.Option("--nodes", help="List every node.")]
+Output = Annotated[Format, typer.Option("--output", "-o", help="Output format.")]
 Written = Annotated[
-    str, typer.Option("--file", "-f", metavar="FILE", help="where to; packed if it ends in .gz; - is stdout")
+    str,
+    typer.Option("--file", "-f", metavar="FILE", help="The file to write; compressed if it ends in .gz; - is stdout."),
 ]
 Dump = Annotated[str, typer.Argument(metavar="FILE", help="A scheduler's dump, or what kubectl prints of a cluster.")]
-Whose = Annotated[str, typer.Option("--pod", metavar="NAMESPACE/NAME", help="whose decision")]
-There = Annotated[str, typer.Option("--node", metavar="NAME", help="one node in depth: why not, its score, its zones")]
+Whose = Annotated[str, typer.Option("--pod", metavar="NAMESPACE/NAME", help="The pod whose decision is repeated.")]
+There = Annotated[
+    str, typer.Option("--node", metavar="NAME", help="Show one node in depth: its reason, score and zones.")
+]
 
 
 @bundled
@@ -230,16 +240,16 @@ def state(
     from numalign.cli.results import schedulerpages
 
     query = {"pod": _qualified(pod), "node": node, "nodes": "all" if nodes else ""}
-    told = _page(pages, "/debug/state", **{name: value for name, value in query.items() if value})
+    answer = _page(pages, "/debug/state", **{name: value for name, value in query.items() if value})
     if fmt is not Format.TABLE:
-        return output.show(output.structured(told, fmt))
+        return output.show(output.structured(answer, fmt))
     try:
-        drawn = schedulerpages.state(told)
+        drawn = schedulerpages.state(answer)
     except (LookupError, TypeError, AttributeError, ValueError):
         output.fail(f"Scheduler {pages.server}: the state has an unknown form; -o json prints it as it is")
-    if query["pod"] and not schedulerpages.knows_pod(told):
+    if query["pod"] and not schedulerpages.knows_pod(answer):
         output.fail(f"Scheduler {pages.server}: knows no pod {query['pod']}; it remembers those that it tried lately")
-    if node and not schedulerpages.knows_node(told):
+    if node and not schedulerpages.knows_node(answer):
         output.fail(f"Scheduler {pages.server}: knows no node {node}")
     output.show(drawn)
 
@@ -264,7 +274,7 @@ def dump(file: Written, pages: SchedulerPages) -> None:
 def repeat(file: Dump, pod: Whose, node: There = "", fmt: Output = Format.TABLE) -> None:
     """Repeat one decision of a dump and compare it with what the scheduler decided.
 
-    Exit code: 0 if it is the same or was not recorded, 1 if it does not, 2 if the file cannot be used."""
+    Exit code: 0 if it is the same or was not recorded, 1 if it differs, 2 if the file cannot be used."""
     from numalign.api.errors import BadObject
     from numalign.cli.results import schedulerpages
     from numalign.scheduler.explain import replay
@@ -291,12 +301,12 @@ def _page(pages: SchedulerPages, path: str, **query: str) -> dict[str, Any]:
     from numalign.api.errors import BadObject
 
     try:
-        told: dict[str, Any] = msgspec.json.decode(sources.fetch(pages.server, path, pages, **query), type=dict)
+        answer: dict[str, Any] = msgspec.json.decode(sources.fetch(pages.server, path, pages, **query), type=dict)
     except BadObject as problem:
         output.fail(str(problem))
     except msgspec.MsgspecError:
         output.fail(f"Scheduler {pages.server}: does not answer with a state; is it a numalign scheduler?")
-    return told
+    return answer
 
 
 def _snapshot(file: str) -> Snapshot:
@@ -313,7 +323,7 @@ def _write(file: str, text: bytes) -> None:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """What was there stays until all of the new is there, unless it is a device."""
+    """Replaces the file at once when all of it is written; a device is written directly."""
     if path.exists() and not path.is_file():
         path.write_bytes(content)
         return
@@ -340,12 +350,12 @@ File = Annotated[str, typer.Argument(metavar="FILE", help="A KubeSchedulerConfig
 
 @app.callback()
 def scheduler() -> None:
-    """Run the scheduler, and look at what it does."""
+    """Run the scheduler, and inspect a running one."""
 
 
 @app.command("check-config", epilog="Example: numalign scheduler check-config scheduler.yaml")
 def check_config(file: File, fmt: Output = Format.TABLE) -> None:
-    """Tell what a scheduler with this configuration would do, or what is wrong with it.
+    """Show what a scheduler with this configuration would do, or what is wrong with it.
 
     Exit code: 0 if it can be used, 1 if it cannot, 2 if the file cannot be read."""
     from numalign.api import errors
@@ -354,7 +364,7 @@ def check_config(file: File, fmt: Output = Format.TABLE) -> None:
     try:
         config = _read(file)
     except errors.BadObject as problem:
-        # A file that is not there has no field; what is wrong in one has a path, or a line.
+        # Errors in a file name a field or a line; errors about the file itself do not.
         output.fail(str(problem), REFUSED if problem.field else 2)
     for warning in config.warnings:
         output.warn(warning)

@@ -1,4 +1,4 @@
-"""`numalign topology`: the zones of nodes, what is free in them, and the pods that hold the rest."""
+"""`numalign topology`: shows the zones of nodes, what is free in them, and the pods that hold the rest."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from numalign.cli.sources import ClusterSource
 
 app = typer.Typer()
 
-Output = Annotated[Format, typer.Option("--output", "-o", help="how to print the answer")]
-Node = Annotated[str, typer.Argument(metavar="[NODE]", help="one node in full; without it, all of them")]
+Output = Annotated[Format, typer.Option("--output", "-o", help="Output format.")]
+Node = Annotated[str, typer.Argument(metavar="[NODE]", help="Show one node in full. Default: all nodes.")]
 
 
 @app.command(epilog="Example: numalign topology worker-3")
@@ -33,11 +33,11 @@ def topology(
     try:
         with sources.at_once():
             asked = results.ReportedCluster(sources.taken(source), sources.publications(source))
-            told, problems = results.nodes(asked, node)
+            shown, problems = results.nodes(asked, node)
     except BadObject as problem:
         output.fail(str(problem))
     for each in problems:
         output.warn(each)
     if fmt is not Format.TABLE:
-        return output.show(output.structured(told[0] if node else told, fmt))
-    output.show(results.node(told[0]) if node else results.cluster(told))
+        return output.show(output.structured(shown[0] if node else shown, fmt))
+    output.show(results.node(shown[0]) if node else results.cluster(shown))

@@ -1,11 +1,7 @@
-"""`numalign lab`: builds of the real components, and clusters of real kubelets.
+"""`numalign lab`: builds the real components, runs clusters of real kubelets, and runs campaigns on them.
 
-`numalign lab up`, `down`, `status`, `logs`, `shell`: clusters of real kubelets on simulated machines.
-
-Parses, calls the lab, prints. A lab runs in a background process, which is the parent of all its programs.
-
-`numalign lab campaign`: random pods and faults on a lab of real kubelets, with a report.
-"""
+A lab runs in a background process, which is the parent of all its programs. The commands import what they call when
+they run, so that help stays fast."""
 
 from __future__ import annotations
 
@@ -33,32 +29,35 @@ if TYPE_CHECKING:
 
 USUAL = "numalign"
 
-Name = Annotated[str, typer.Option("--name", help="which lab")]
-NameArgument = Annotated[str, typer.Argument(metavar="[NAME]", help="which lab")]
-OutputFormat = Annotated[output.Format, typer.Option("-o", "--output", help="how to print the result")]
+Name = Annotated[str, typer.Option("--name", help="Name of the lab.")]
+NameArgument = Annotated[str, typer.Argument(metavar="[NAME]", help="Name of the lab.")]
+OutputFormat = Annotated[output.Format, typer.Option("-o", "--output", help="Output format.")]
 
 
 def up(
     name: Name = USUAL,
-    nodes: Annotated[int, typer.Option(min=1, max=50, help="how many nodes")] = 3,
-    machine: Annotated[str, typer.Option(help="a preset's name, or a machine file")] = "2x16",
-    policy: Annotated[str, typer.Option(help="topology manager policy; else the file's, or single-numa-node")] = "",
-    scope: Annotated[str, typer.Option(help="topology manager scope; else the file's, or container")] = "",
+    nodes: Annotated[int, typer.Option(min=1, max=50, help="Number of nodes.")] = 3,
+    machine: Annotated[str, typer.Option(help="Name of a preset, or a machine file.")] = "2x16",
+    policy: Annotated[
+        str, typer.Option(help="Topology Manager policy. Default: the file's, or single-numa-node.")
+    ] = "",
+    scope: Annotated[str, typer.Option(help="Topology Manager scope. Default: the file's, or container.")] = "",
     kubelet_config: Annotated[
-        Path | None, typer.Option(help="a KubeletConfiguration; without one CPUs and memory are managed statically")
+        Path | None, typer.Option(help="A KubeletConfiguration. Default: static CPU and memory managers.")
     ] = None,
     devices: Annotated[
-        Path | None, typer.Option(help="file with the devices of the device plugins; default: the machine's")
+        Path | None, typer.Option(help="File with the devices of the device plugins. Default: the machine's.")
     ] = None,
-    controllers: Annotated[bool, typer.Option(help="run kube-controller-manager")] = True,
-    scheduler: Annotated[bool, typer.Option("--scheduler", help="run our scheduler, numalign")] = False,
-    stock_scheduler: Annotated[bool, typer.Option("--stock-scheduler", help="run kube-scheduler")] = False,
+    controllers: Annotated[bool, typer.Option(help="Run kube-controller-manager.")] = True,
+    scheduler: Annotated[bool, typer.Option("--scheduler", help="Run the numalign scheduler.")] = False,
+    stock_scheduler: Annotated[bool, typer.Option("--stock-scheduler", help="Run kube-scheduler.")] = False,
     reference_scheduler: Annotated[
-        bool, typer.Option("--reference-scheduler", help="run one with NodeResourceTopologyMatch, named reference")
+        bool,
+        typer.Option("--reference-scheduler", help="Run a scheduler with NodeResourceTopologyMatch, named reference."),
     ] = False,
-    agent: Annotated[bool, typer.Option("--agent", help="run our agent on every node")] = False,
-    nfd: Annotated[bool, typer.Option("--nfd", help="run nfd-topology-updater on every node")] = False,
-    foreground: Annotated[bool, typer.Option("--foreground", help="stay here until interrupted")] = False,
+    agent: Annotated[bool, typer.Option("--agent", help="Run the numalign agent on every node.")] = False,
+    nfd: Annotated[bool, typer.Option("--nfd", help="Run nfd-topology-updater on every node.")] = False,
+    foreground: Annotated[bool, typer.Option("--foreground", help="Run in the foreground until interrupted.")] = False,
     fmt: OutputFormat = output.Format.TABLE,
 ) -> None:
     """Start real kubelets on simulated machines, and print the KUBECONFIG of the cluster.
@@ -115,16 +114,18 @@ def status(fmt: OutputFormat = output.Format.TABLE) -> None:
     found = state.SHELF.every()
     if fmt is not output.Format.TABLE:
         return output.show(output.structured(found, fmt))
-    shown = [f"{_lines(each)}\n{_pieces(each)}" for each in found]
+    result = [f"{_lines(each)}\n{_pieces(each)}" for each in found]
     stale = sorted(set(state.SHELF.names()) - {each.name for each in found})
-    shown += [f"{name}: ended or starting; `numalign lab down {name}` removes it" for name in stale]
-    output.show("\n\n".join(shown) or "no lab is running; `numalign lab up` starts one")
+    result += [f"{name}: ended or starting; `numalign lab down {name}` removes it" for name in stale]
+    output.show("\n\n".join(result) or "no lab is running; `numalign lab up` starts one")
 
 
 def logs(
-    part: Annotated[str, typer.Argument(metavar="[PART]", help="such as kube-apiserver or node-0/kubelet")] = "",
+    part: Annotated[
+        str, typer.Argument(metavar="[PART]", help="The program, such as kube-apiserver or node-0/kubelet.")
+    ] = "",
     name: Name = USUAL,
-    follow: Annotated[bool, typer.Option("-f", "--follow", help="go on with what is said from now on")] = False,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Follow the log.")] = False,
 ) -> None:
     """Print the log of a program, also of a lab that failed to start; without PART, list the logs."""
     from numalign.cli import fileio
@@ -144,8 +145,10 @@ def logs(
 
 
 def shell(
-    node: Annotated[str, typer.Argument(metavar="[NODE]", help="which node; the first if not given")] = "",
-    command: Annotated[list[str] | None, typer.Argument(metavar="[COMMAND]...", help="instead of a shell")] = None,
+    node: Annotated[str, typer.Argument(metavar="[NODE]", help="The node. Default: the first one.")] = "",
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="[COMMAND]...", help="The command to run instead of a shell.")
+    ] = None,
     name: Name = USUAL,
 ) -> None:
     """Run a shell or a command with the kubelet's view of a node: its /sys, /proc and /var/lib/kubelet."""
@@ -202,12 +205,14 @@ INTERRUPTED = 130
 
 
 def campaign(
-    minutes: Annotated[float, typer.Option(min=0.1, max=1440, help="duration of load and faults")] = 5,
-    seed: Annotated[int, typer.Option(help="seed of all pods and faults")] = 1,
-    name: Annotated[str, typer.Option("--name", help="name of the lab")] = "campaign",
-    record: Annotated[Path | None, typer.Option(help="write the history to this file, one JSON line per event")] = None,
-    logs: Annotated[Path | None, typer.Option(help="keep the logs of the lab in this folder")] = None,
-    fmt: Annotated[output.Format, typer.Option("-o", "--output", help="how to print the report")] = output.Format.TABLE,
+    minutes: Annotated[float, typer.Option(min=0.1, max=1440, help="Duration of load and faults.")] = 5,
+    seed: Annotated[int, typer.Option(help="Seed of all pods and faults.")] = 1,
+    name: Annotated[str, typer.Option("--name", help="Name of the lab.")] = "campaign",
+    record: Annotated[
+        Path | None, typer.Option(help="Write the history to this file, one JSON line per event.")
+    ] = None,
+    logs: Annotated[Path | None, typer.Option(help="Keep the logs of the lab in this folder.")] = None,
+    fmt: Annotated[output.Format, typer.Option("-o", "--output", help="Output format.")] = output.Format.TABLE,
 ) -> None:
     """Run random pods and faults on real kubelets for some minutes, and report every broken promise.
 
@@ -269,9 +274,9 @@ def lab() -> None:
 @app.command("build", epilog="Example: numalign lab build oracle-kubelet-1.37")
 def build_binaries(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME]...", help="binaries to build; default: all")
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Binaries to build. Default: all.")
     ] = None,
-    fmt: Annotated[output.Format, typer.Option("-o", "--output", help="output format")] = output.Format.TABLE,
+    fmt: Annotated[output.Format, typer.Option("-o", "--output", help="Output format.")] = output.Format.TABLE,
 ) -> None:
     """Build missing binaries into the cache, and print where all are."""
     try:

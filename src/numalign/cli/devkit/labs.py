@@ -1,9 +1,7 @@
-"""The background process of a lab: `numalign lab up` again, with its output shown by the waiting command.
+"""Starts the background process of a lab, and reads the options of `numalign lab up` as nodes.
 
-The waiting command prints every line until the lab is up, and ends the process if it is interrupted.
-
-Reads the options of `numalign lab up` as nodes. Invalid options raise BadObject before anything starts.
-"""
+The background process is `numalign lab up` again. The waiting command prints every line until the lab is up, and ends
+the process if it is interrupted. Invalid options raise BadObject before anything starts."""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
-"""The result of a replay as a table or as data.
+"""Prints the results of a replay and of a fuzzing campaign, as a table or as data.
 
 `oracle` passes the reports. The table shows the first differences, a line per family or suite, and last the count that
-scripts look for. Values of recordings are printed as shortened JSON, so that no case floods a terminal.
-
-The result of a fuzzing campaign as text.
-"""
+scripts look for. Values of recordings are printed as shortened JSON, so that no case floods a terminal."""
 
 from __future__ import annotations
 

@@ -1,13 +1,8 @@
-"""Text for people, as wide and as colourful as the place where it is read.
+"""Lays out text for a terminal or a pipe, and formats amounts, zones and requests.
 
-Commands build rich renderables, add them to a `Page` and print the one string that it gives: rules and colours in a
-terminal (no colour with NO_COLOR), plain ASCII of a fixed width in files and pipes, so that there the same answer is
-always the same text.
-
-Formats amounts, zones and requests for the text output of commands.
-
-The drawing modules call it. The sentences of reasons are in `placement.wording`, not here.
-"""
+Commands build rich renderables, add them to a `Page` and print the one string that it gives: with rules and colours in
+a terminal (no colour with NO_COLOR), plain ASCII of a fixed width in files and pipes, where the same answer is always
+the same text. The sentences of reasons are in `placement.explain.wording`, not here."""
 
 from __future__ import annotations
 
@@ -31,7 +26,7 @@ UNBOUNDED = 10_000
 INDENT = 2
 
 RULE = box.Box("    \n    \n -- \n    \n    \n    \n    \n    \n", ascii=True)
-"""A line of dashes under the head, and nothing else."""
+"""A line of dashes under the head."""
 
 
 class Page:
@@ -87,7 +82,7 @@ MOST_LISTED = 3
 
 
 def amount(resource: str, value: Amount) -> str:
-    """An amount as people write it; bytes are rounded down, so that what looks sufficient is."""
+    """An amount with a binary unit for bytes, rounded down, so that what looks sufficient is."""
     if resourcenames.is_bytes(resource):
         return f"{'-' * (value < 0)}{amounts.bare(resource, abs(int(value)))}"
     return f"{value:g}" if isinstance(value, float) else f"{value}"
@@ -125,7 +120,7 @@ def summary(verdicts: Sequence[str]) -> str:
 
 
 def pod(full_name: str) -> str:
-    """A pod's name, with the namespace only where it is not the usual one."""
+    """A pod's name, with the namespace unless it is `default`."""
     return full_name.removeprefix("default/")
 
 

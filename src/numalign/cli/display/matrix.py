@@ -1,7 +1,8 @@
-"""The node as a picture: zones down, resources across, and in every cell the pods that hold a part of it.
+"""Draws a node: zones down, resources across, and in every cell the pods that hold a part of it.
 
-Each pod has a letter, and a colour where there are colours; a bar shows who holds how much and what is free. Where the
-columns would get too narrow, the same cells stand one below the other. Drawn from the values of `report` alone."""
+Each pod has a letter, and a colour where there are colours; a bar shows which pods hold how much and what is free.
+Where the columns would get too narrow, the cells stand one below the other. `lacks` draws what a refused pod needs
+beside what every zone has. Everything is drawn from the output structs of `values`."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from numalign.cli.display.values import AdmitReport, Lacking, Resource, Zones, Z
 LETTERS = ascii_uppercase + ascii_lowercase + digits
 TOO_MANY = "#"
 UNKNOWN = "nobody known"
-"""Instead of a pod: whoever holds what no pod explains."""
+"""Stands for the holder of what no known pod holds."""
 UNKNOWN_LETTER = "?"
 FREE = "."
 COLOURS = ("green", "cyan", "magenta", "yellow", "blue", "bright_green", "bright_cyan", "bright_magenta")
@@ -61,7 +62,7 @@ def draw(page: Page, answer: AdmitReport) -> None:
 
 
 def draw_zones(page: Page, offered: Iterable[Resource], pods: Iterable[str]) -> None:
-    """The same for a node that is at work; pods by their full names, in the order of their letters."""
+    """The same for any node; pods by their full names, in the order of their letters."""
     resources = [resource for resource in offered if resource.allocatable or any(_zone_sets([resource]))]
     marks = Marks(pod for pod in pods if _holds(resources, pod))
     across = _across(page.table("", *(_head(each.name) for each in resources)), resources, marks)
@@ -101,7 +102,7 @@ def _down(resources: Sequence[Resource], marks: Marks) -> Iterator[Text]:
 
 
 def _zone_sets(resources: Iterable[Resource]) -> Iterator[Zones]:
-    """Zones with something to give; a machine may have dozens that have nothing."""
+    """Zones that have something allocatable; a machine may have dozens that have nothing."""
     found = {state.zones for resource in resources for state in resource.zones if state.allocatable}
     yield from sorted(found, key=lambda zones: (not zones, len(zones), zones))
 
@@ -130,7 +131,7 @@ def _bar(state: ZoneState, resource: str, marks: Marks) -> Text:
 
 
 def _shares(amounts: Sequence[float], width: int) -> list[int]:
-    """Whole characters in proportion to the amounts, one at least for whoever has something as long as they last."""
+    """Whole characters in proportion to the amounts, at least one for each holder while they last."""
     exact = [amount * width / (sum(amounts) or 1) for amount in amounts]
     shares = [max(1, int(share)) if share else 0 for share in exact]
     while sum(shares) > width:

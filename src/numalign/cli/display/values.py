@@ -1,14 +1,8 @@
-"""Amounts as a report gives them: CPUs, bytes, or numbers of devices.
+"""Output structs for zones, resources and amounts, and all of `numalign kubelet admit`: JSON and YAML field by field.
 
-The model counts node totals of cpu in milli-CPUs and everything else in whole units; people and scripts want one unit
-per resource.
-
-Output structs for zones, resources and amounts, and all of `numalign kubelet admit`: JSON and YAML field by field.
-
-`reporting` fills in those of `kubelet admit`; `explain` and `topology` share the ones for resources, zones and what is
-lacking. docs/use/kubelet-admit.md documents every field of its command. Amounts are CPUs (thousandths possible),
-bytes, or numbers of devices; sets of zones are lists of ids. This module formats no text.
-"""
+`results.admit` fills in those of `kubelet admit`; `explain` and `topology` share the ones for resources, zones and what
+is lacking. docs/use/kubelet-admit.md documents every field. The models count node totals of cpu in milli-CPUs; output
+has CPUs (thousandths possible), bytes, or numbers of devices. This module formats no text."""
 
 from __future__ import annotations
 
@@ -96,7 +90,7 @@ class ZoneLack(Reported, frozen=True, kw_only=True):
 
 
 class Lacking(Reported, frozen=True, kw_only=True):
-    """One resource that a pod was refused for. `in_zones` 0: anywhere on the node. `most` None: amounts do not tell."""
+    """A resource that a pod was refused for. `in_zones` 0: anywhere on the node. `most` None: amounts do not decide."""
 
     resource: str
     need: Amount
@@ -110,7 +104,7 @@ class Explanation(Reported, frozen=True, kw_only=True):
 
     container: str
     cause: str
-    """Empty where only the kubelet's own message tells."""
+    """Empty where only the kubelet's own message says why."""
     text: str
     never: bool
     """Whether the empty node would refuse the pod, too."""
@@ -145,7 +139,7 @@ class AdmittedPod(Reported, frozen=True, kw_only=True):
     steps: int
     """Sets of zones and combinations of hints that the kubelet goes through for this pod."""
     notes: tuple[str, ...]
-    """What else is worth knowing, in words."""
+    """Further remarks, as sentences."""
     containers: tuple[AdmittedContainer, ...]
     explanation: Explanation | None
 

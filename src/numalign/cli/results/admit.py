@@ -1,14 +1,8 @@
-"""Admits pods one after the other on a kubelet model and reports the outcomes.
+"""Admits pods one after the other on a kubelet model, reports the outcomes, and draws each as a block of text.
 
-`kubelet` and `demo` call `admit_all` with a kubelet and pods in order. The model decides, the placement room explains
-refusals, and this module turns both into a `report.Report`. No container starts in between: each pod meets what the
-pods before it hold, as in a burst that reaches a kubelet at once.
-
-One pod's answer as a block of text: the verdict, then where its containers sit or why it was refused.
-
-`kubelet` draws all pods of a report this way, `demo` the one that matters. The kubelet's reason and message appear as
-they are; everything else is made from the report's data.
-"""
+`kubelet` and `demo` call `admit_all` with a kubelet and pods in order. The model decides, and `placement.explain` says
+why a pod is refused. No container starts in between: each pod meets what the pods before it hold, as in a burst that
+reaches a kubelet at once. The kubelet's reason and message are printed as they are."""
 
 from __future__ import annotations
 
@@ -176,7 +170,7 @@ def _zones(kubelet: Kubelet, placed: ContainerPlacement) -> Mask:
 def resources(
     kubelet: Kubelet, state: KubeletState, names: Mapping[str, str] = NO_NAMES
 ) -> tuple[values.Resource, ...]:
-    """What the node has and who holds it; `names` are full names of pods by their uids, where uids are not names."""
+    """What the node has and which pods hold it; `names`: full names of pods by uid, where uids are not names."""
     table = zonetable.of(kubelet, state)
     return tuple(
         values.Resource(

@@ -1,6 +1,6 @@
-"""What `numalign cluster` and `numalign scenario` were asked for: nodes out of options, stories out of names or files.
+"""Reads the nodes and the scenario of an embedded cluster from options, names and files.
 
-Whatever cannot be used raises BadObject, before anything is started."""
+`numalign cluster` and `numalign scenario` call it. Errors are BadObject, raised before anything starts."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class ClusterOptions(Struct, frozen=True):
 
 
 def hosted(asked: ClusterOptions, *, name: str, **how: Any) -> HostedCluster:
-    told = story(asked.scenario) if asked.scenario else None
-    nodes = told.nodes if told else nodes_of(asked)
+    scenario = story(asked.scenario) if asked.scenario else None
+    nodes = scenario.nodes if scenario else nodes_of(asked)
     words = f"{len(nodes)} node{'s' if len(nodes) > 1 else ''}"
-    words += f", scenario {told.name}" if told else f" of {asked.machine}, {asked.policy}, scope {asked.scope}"
-    return HostedCluster(name=name, nodes=nodes, words=words, scenario=told, **how)
+    words += f", scenario {scenario.name}" if scenario else f" of {asked.machine}, {asked.policy}, scope {asked.scope}"
+    return HostedCluster(name=name, nodes=nodes, words=words, scenario=scenario, **how)
 
 
 def nodes_of(asked: ClusterOptions) -> tuple[NodeSpec, ...]:
@@ -58,7 +58,7 @@ def nodes_of(asked: ClusterOptions) -> tuple[NodeSpec, ...]:
 
 
 def story(name_or_path: str) -> Scenario:
-    """One of the catalogue by its name, else the file."""
+    """The scenario of this name in the catalogue, else that of the file."""
     if name_or_path in catalogue.names() and not os.path.exists(name_or_path):
         return catalogue.scenario(name_or_path)
     if name_or_path != fileio.STDIN and not os.path.exists(name_or_path):

@@ -1,14 +1,8 @@
-"""The second half of the demo: the same burst of pods on an embedded cluster, by two schedulers.
+"""Plays the second part of the demo: the same burst of pods on an embedded cluster, by two schedulers.
 
-Everything is played in virtual time by `simulator.scenarios`: the numbers are counted from the history, the zones are
-those that the simulated kubelets hold at the end, and what is said about the pod that waits is what the scheduler wrote
-on it, and what `numalign explain` says.
-
-`numalign demo --keep`: the demo's cluster again, in real time and in a process of its own, for kubectl.
-
-The same story is played there from its beginning, with our scheduler in the same process; `numalign cluster down` ends
-all of it. Commands that are worth a try are said on the way out.
-"""
+`simulator.scenarios` plays it in virtual time. The numbers are counted from the history, the zones are those of the
+simulated kubelets at the end, and the reason is what the scheduler wrote on the pod and what `numalign explain` says.
+`demo --keep` plays the same scenario in real time in a background process, for kubectl."""
 
 from __future__ import annotations
 
@@ -50,18 +44,18 @@ SHOWN: Final = {
 
 
 class Seen(Struct, frozen=True):
-    """What was looked at when the story was over."""
+    """What the demo shows of the cluster at the end of the scenario."""
 
     before: Sequence[Resource]
     """The node with nothing on it."""
     after: Sequence[Resource]
     pods: Sequence[str]
-    told: ExplainOutput | None
+    explained: ExplainOutput | None
     """The pod that waits, explained."""
 
 
 def tell(page: Page) -> list[str]:
-    """Adds it to the page; what did not hold, as sentences."""
+    """Adds the cluster part to the page; returns the expectations that failed, as sentences."""
     from numalign.simulator.scenarios import catalogue, judge, play
 
     story = catalogue.scenario(STORY)
@@ -78,7 +72,7 @@ def tell(page: Page) -> list[str]:
     page.add(words or "(nothing was said)", indent=INDENT)
     judged = (judge.judge(story, name, each.lines) for name, each in played.items())
     missed = [str(violation) for violations in judged for violation in violations]
-    return [*missed, *_tell_why(page, seen[0].told), *([] if words else [f"{WAITING} was not told why it waits"])]
+    return [*missed, *_tell_why(page, seen[0].explained), *([] if words else [f"{WAITING} has no reason"])]
 
 
 def _tell_storm(page: Page, played: PlayResult) -> None:
@@ -99,14 +93,14 @@ def _tell_zones(page: Page, seen: Seen) -> None:
         page.add()
 
 
-def _tell_why(page: Page, told: ExplainOutput | None) -> list[str]:
-    """The short form of `numalign explain pod`; what did not hold."""
-    if told is None or told.asked is None or told.fits:
+def _tell_why(page: Page, explained: ExplainOutput | None) -> list[str]:
+    """The short form of `numalign explain pod`; returns the expectations that failed."""
+    if explained is None or explained.asked is None or explained.fits:
         return [f"{WAITING} does not wait"]
     page.add()
     page.add("Explained:")
-    explaindraw.short(page, told.asked)
-    return [] if told.asked.help else [f"nobody knows what would help {WAITING}"]
+    explaindraw.short(page, explained.asked)
+    return [] if explained.asked.help else [f"nothing is known that would help {WAITING}"]
 
 
 def _tell(page: Page, story: Scenario, measures: Mapping[str, Mapping[str, float]]) -> None:
@@ -131,7 +125,7 @@ def _seen(embedded: Cluster) -> Seen:
         before=admit.resources(node_state.kubelet, node_state.kubelet.initial()),
         after=admit.resources(node_state.kubelet, node_state.state, names),
         pods=list(names.values()),
-        told=explanation.about_pod(_taken(embedded), waiting, explanation.Wanted()) if waiting else None,
+        explained=explanation.about_pod(_taken(embedded), waiting, explanation.Wanted()) if waiting else None,
     )
 
 
@@ -146,7 +140,7 @@ def _taken(embedded: Cluster) -> Snapshot:
 
 
 def _waiting(played: PlayResult) -> str:
-    """The last word that the pod was given."""
+    """The last message that the scheduler wrote on the pod."""
     said = [line.words for line in played.lines if line.what == "refused" and line.name.startswith(WAITING)]
     return said[-1] if said else ""
 
@@ -169,7 +163,7 @@ The scheduler numalign runs in it. {waiting} comes half a minute later. To look 
 
 
 def kept() -> str:
-    """What to say once it is up; gives up where it does not come up."""
+    """What the command prints once the cluster is up."""
     found = registry.running(NAME) or _started()
     return WORDS.format(
         words=found.words,
@@ -183,7 +177,7 @@ def kept() -> str:
 
 
 def program() -> str:
-    """What to type: the bare name only where the shell finds it, as `make demo` does not put it on the path."""
+    """How to call numalign: by its bare name only where the shell finds it."""
     called = Path(sys.argv[0])
     return PROGRAM if shutil.which(PROGRAM) or called.name != PROGRAM else str(called)
 
@@ -199,7 +193,7 @@ def _started() -> registry.RunningCluster:
         OURS,
         "--with-scheduler",
     )
-    # The command stays behind as a process of its own, so that it has to be one from the start.
+    # The cluster outlives this command, so it starts in a process of its own.
     done = subprocess.run(
         [sys.executable, "-m", "numalign.cli", *asked], capture_output=True, text=True, timeout=PATIENCE, check=False
     )

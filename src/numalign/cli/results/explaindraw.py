@@ -1,7 +1,7 @@
-"""An explanation for people: the pod, the causes with their nodes, the closest node zone by zone, and what would help.
+"""Draws an explanation: the pod, the causes with their nodes, the closest node zone by zone, and what would help.
 
-Drawn from the values of `explained` alone. Thousands of nodes are summed up by cause; single ones are lines of text,
-because tables of that length take longer to lay out than to compute."""
+It draws from the output structs of `explanation`. Thousands of nodes are summed up by cause; single nodes are lines of
+text, because rich lays out long tables slowly."""
 
 from __future__ import annotations
 
@@ -40,25 +40,25 @@ MOST_NAMES = 8
 MOST_CAUSES = 12
 
 
-def drawn(told: ExplainOutput, *, every: bool = False) -> str:
+def drawn(answer: ExplainOutput, *, every: bool = False) -> str:
     """`every`: single nodes are listed."""
     page, last = Page(), Page()
-    draw(page, told)
-    if told.asked is None:
+    draw(page, answer)
+    if answer.asked is None:
         return page.text()
-    nodes = [output.printable(f"{each.node}: {each.why or 'fits'}") for each in told.asked.answers] if every else []
-    if told.asked.help:
-        last.add(Text(sentence(told.asked.help), "bold"))
-    return "\n".join([page.text(), *(["", *nodes] if nodes else []), *(["", last.text()] if told.asked.help else [])])
+    nodes = [output.printable(f"{each.node}: {each.why or 'fits'}") for each in answer.asked.answers] if every else []
+    if answer.asked.help:
+        last.add(Text(sentence(answer.asked.help), "bold"))
+    return "\n".join([page.text(), *(["", *nodes] if nodes else []), *(["", last.text()] if answer.asked.help else [])])
 
 
-def draw(page: Page, told: ExplainOutput) -> None:
-    """All but what would help."""
-    _pod(page, told)
-    if told.asked is not None:
+def draw(page: Page, answer: ExplainOutput) -> None:
+    """Adds everything except what would help."""
+    _pod(page, answer)
+    if answer.asked is not None:
         page.add()
-        _copies(page, told)
-        _asked(page, told.asked)
+        _copies(page, answer)
+        _asked(page, answer.asked)
 
 
 def short(page: Page, asked: NodesOutput) -> None:
@@ -78,17 +78,17 @@ def causes(page: Page, found: Sequence[CauseOutput]) -> Table:
     """A line per sentence, the most frequent first."""
     table = page.table("nodes", "why", "which")
     table.columns[0].justify = "right"
-    told = _by_sentence(found)
-    for each in told[:MOST_CAUSES]:
+    answer = _by_sentence(found)
+    for each in answer[:MOST_CAUSES]:
         table.add_row(f"{each.nodes:,}", output.printable(each.why), few(each.examples, each.nodes))
-    rest = told[MOST_CAUSES:]
+    rest = answer[MOST_CAUSES:]
     if rest:
         table.add_row(f"{sum(each.nodes for each in rest):,}", f"for {len(rest)} other reasons", _some(rest))
     return table
 
 
 def _by_sentence(found: Sequence[CauseOutput]) -> list[CauseOutput]:
-    """Causes that differ for programs and read the same are one for people."""
+    """Joins causes that read the same, although their codes differ."""
     said: dict[str, CauseOutput] = {}
     for each in found:
         known = said.setdefault(each.why, each)
@@ -115,22 +115,22 @@ def placement(placed: PlacementOutput) -> str:
     return f"{'; '.join(parts)} ({placed.source})"
 
 
-def _pod(page: Page, told: ExplainOutput) -> None:
-    pod = told.pod
+def _pod(page: Page, answer: ExplainOutput) -> None:
+    pod = answer.pod
     stage = Text(pod.stage, STYLES[pod.stage]) if pod.stage else Text("")
     page.add(Text.assemble((output.printable(formats.pod(pod.full_name)), "bold"), "  ", stage))
     lines = formats.labelled()
-    for label, text in _lines(told):
+    for label, text in _lines(answer):
         lines.add_row(label, Text(output.printable(text)))
     page.add(lines, indent=INDENT)
 
 
-def _lines(told: ExplainOutput) -> Iterator[tuple[str, str]]:
-    pod = told.pod
+def _lines(answer: ExplainOutput) -> Iterator[tuple[str, str]]:
+    pod = answer.pod
     wants = {resource: amount for resource, amount in pod.requests.items() if amount}
     yield "asks for", f"{formats.wants(wants)} ({pod.qos_class})"
-    if told.asked is not None and pod.stage is not None and pod.scheduler != told.asked.profile:
-        yield "scheduler", f"{pod.scheduler}; what follows is what {told.asked.profile} would say"
+    if answer.asked is not None and pod.stage is not None and pod.scheduler != answer.asked.profile:
+        yield "scheduler", f"{pod.scheduler}; what follows is what {answer.asked.profile} would say"
     if pod.leaving:
         yield "note", "it was deleted, and has not ended yet"
     if pod.gates:
@@ -138,8 +138,8 @@ def _lines(told: ExplainOutput) -> Iterator[tuple[str, str]]:
     if pod.placed is not None:
         yield "node", pod.placed.node
         yield from _held(pod, pod.placed)
-    elif told.chosen is not None and told.copies == 1:
-        yield "would go to", f"{told.chosen.node}; {placement(told.chosen)}"
+    elif answer.chosen is not None and answer.copies == 1:
+        yield "would go to", f"{answer.chosen.node}; {placement(answer.chosen)}"
     if pod.reason or pod.message:
         yield "it says", ": ".join(filter(None, (pod.reason, pod.message)))
 
@@ -156,13 +156,13 @@ def _held(pod: PodOutput, placed: PlacementOutput) -> Iterator[tuple[str, str]]:
         yield "holds", f"{formats.wants(held)} in {formats.zones(zones)}"
 
 
-def _copies(page: Page, told: ExplainOutput) -> None:
-    if told.copies == 1:
+def _copies(page: Page, answer: ExplainOutput) -> None:
+    if answer.copies == 1:
         return
-    placed = sum(told.placed.values())
-    page.add(f"{placed:,} of {told.copies:,} pods find a node{': ' if placed else ''}{_nodes(told.placed)}")
-    if placed < told.copies:
-        page.add(f"the next one, {formats.pod(told.pod.full_name)}:")
+    placed = sum(answer.placed.values())
+    page.add(f"{placed:,} of {answer.copies:,} pods find a node{': ' if placed else ''}{_nodes(answer.placed)}")
+    if placed < answer.copies:
+        page.add(f"the next one, {formats.pod(answer.pod.full_name)}:")
 
 
 def _nodes(placed: Mapping[str, int]) -> str:

@@ -1,14 +1,9 @@
-"""What `numalign explain` answers, as values: the JSON and YAML output, field by field.
+"""Explains a pod of a cluster, or pods that do not exist yet: JSON and YAML output, field by field.
 
-`told` fills these in from what the scheduler's own explanation says; `explaindrawing` turns them into text. Amounts
-are CPUs (thousandths possible), bytes, or numbers of devices. docs/use/explain.md documents every field.
-
-The questions that `numalign explain` puts to a cluster, answered from a snapshot of it.
-
-A pod that has a node is looked up; one that waits is held against every node as the scheduler would do it, and then,
-where it fits, chosen for. Pods that are only thought of are placed one after the other, each charged for the next, and
-the first that finds no node is explained. The snapshot is ours alone, so that charging it harms nobody.
-"""
+`numalign explain` and the demo call `about_pod` and `about_shapes` with a snapshot of the cluster. A pod with a node
+is looked up; a pending one is checked on every node by the scheduler's own code, and placed where it fits. Pods that do
+not exist are placed one after the other, each charged for the next, on the snapshot only. Amounts are CPUs (thousandths
+possible), bytes, or numbers of devices. docs/use/explain.md documents the fields; `explaindraw` makes the text."""
 
 from __future__ import annotations
 
@@ -58,7 +53,7 @@ class NodeOutput(Reported, frozen=True, kw_only=True):
     scope: str = ""
     container: str = ""
     never: bool = False
-    """Whether it would be so on the empty node, too."""
+    """Whether the empty node would refuse the pod, too."""
     lacks: tuple[Lacking, ...] = ()
 
 
@@ -89,7 +84,7 @@ class PodOutput(Reported, frozen=True, kw_only=True):
     qos_class: QoS
     requests: dict[str, Amount]
     stage: Stage | None = None
-    """None: there is no such pod, it is only thought of."""
+    """None: the pod does not exist."""
     leaving: bool = False
     gates: tuple[str, ...] = ()
     reason: str = ""
@@ -105,7 +100,7 @@ class NodesOutput(Reported, frozen=True, kw_only=True):
     """What the nodes said."""
 
     profile: str
-    """By whose rules."""
+    """The profile whose plugins decided."""
     nodes: int
     fits: bool
     headline: str
@@ -114,7 +109,7 @@ class NodesOutput(Reported, frozen=True, kw_only=True):
     causes: tuple[CauseOutput, ...]
     closest: tuple[NodeOutput, ...]
     answers: tuple[NodeOutput, ...]
-    """Every node's, where they were asked for."""
+    """Every node's answer, where the command asked for it."""
     help: str
     """One line of what would make it fit; empty: it fits, or nothing is known."""
     suggestions: tuple[Any, ...]
@@ -126,11 +121,11 @@ class ExplainOutput(Reported, frozen=True, kw_only=True):
     fits: bool
     """Whether it has a node, or would find one; of several, whether all would."""
     asked: NodesOutput | None = None
-    """None: the pod has a node, and nobody was asked."""
+    """None: the pod has a node, so no node was asked."""
     chosen: PlacementOutput | None = None
-    """Where it would go now, or could: among equals it is a matter of chance."""
+    """Where it would go now; among equal nodes the choice is random."""
     copies: int = 1
-    """How many like it were asked for, one after the other."""
+    """Number of pods that were placed one after the other."""
     placed: Mapping[str, int] = {}
     """Nodes that took them, with how many."""
     problems: tuple[str, ...] = ()
@@ -166,7 +161,7 @@ def placement_output(node: str, tenant: Tenant | None) -> PlacementOutput:
 
 
 def nodes_output(found: Explained, suggested: tuple[AnySuggestion, ...], *, closest: int, every: bool) -> NodesOutput:
-    """`closest`: how many nodes are told in full; `every`: whether all are told."""
+    """`closest`: how many nodes are described in full; `every`: whether all nodes are listed."""
     nodes = [*(fitting_node(node) for node in found.fitting), *map(untried_node, found.untried)]
     answers = [node_output(node, found.refused[node]) for node in sorted(found.refused)] if every else []
     return NodesOutput(
@@ -240,14 +235,14 @@ def counted(nodes: Sequence[str]) -> dict[str, int]:
 
 
 SEED: Final = 1
-"""Equal nodes are drawn from; the same question gets the same answer."""
+"""Fixed, so that the same question gets the same answer."""
 
 
 PLACED: Final = frozenset({Stage.DECIDED, Stage.BOUND, Stage.RUNNING, Stage.SUCCEEDED, Stage.FAILED})
 
 
 class Wanted(Struct, frozen=True):
-    """How much is to be told."""
+    """How much of the answer is wanted."""
 
     every: bool = False
     """Each node's answer."""
@@ -266,32 +261,32 @@ def about_pod(taken: Snapshot, name: str, wanted: Wanted) -> ExplainOutput:
     node = pod.spec.node_name
     view = _View(snapshot.narrowed(taken, node) if node and not stormguard.is_rejection(pod) else taken)
     state = explanations.of(pod, view.restored.cluster)
-    told = ExplainOutput(
+    answer = ExplainOutput(
         pod=pod_output(pod, state), fits=state.stage is not Stage.REJECTED, problems=view.restored.problems
     )
     if state.stage in PLACED:
-        return told
+        return answer
     if state.stage is Stage.REJECTED:
         pod = structs.replace(pod, spec=structs.replace(pod.spec, node_name=""))
     asked = view.asked(pod, wanted)
     chosen = view.chosen(pod) if asked.fits and state.stage is not Stage.REJECTED else None
-    return structs.replace(told, fits=told.fits and asked.fits, asked=asked, chosen=chosen)
+    return structs.replace(answer, fits=answer.fits and asked.fits, asked=asked, chosen=chosen)
 
 
 def about_shapes(taken: Snapshot, pods: Sequence[Pod], wanted: Wanted) -> ExplainOutput:
-    """Pods that do not exist; all of one kind, or several that come together."""
+    """Explains pods that do not exist, placed one after the other."""
     view, nodes = _View(taken), list[str]()
     first = view.asked(pods[0], wanted)
     problems = view.restored.problems
-    told = ExplainOutput(pod=pod_output(pods[0]), fits=True, asked=first, copies=len(pods), problems=problems)
+    answer = ExplainOutput(pod=pod_output(pods[0]), fits=True, asked=first, copies=len(pods), problems=problems)
     for pod in pods:
         chosen = view.chosen(pod)
         if chosen is None:
-            told = structs.replace(told, pod=pod_output(pod), fits=False, asked=view.asked(pod, wanted))
+            answer = structs.replace(answer, pod=pod_output(pod), fits=False, asked=view.asked(pod, wanted))
             break
         nodes.append(chosen.node)
-        told = told if told.chosen else structs.replace(told, chosen=chosen)
-    return structs.replace(told, placed=counted(nodes))
+        answer = answer if answer.chosen else structs.replace(answer, chosen=chosen)
+    return structs.replace(answer, placed=counted(nodes))
 
 
 class _View:
@@ -309,7 +304,7 @@ class _View:
         return nodes_output(found, suggested, closest=wanted.closest, every=wanted.every)
 
     def chosen(self, pod: Pod) -> PlacementOutput | None:
-        """Where it goes; from now on it counts there."""
+        """Places the pod in the restored cluster; returns where."""
         cluster, profile = self.restored.cluster, self._profile(pod)
         try:
             shape = filtering.shape(profile, cluster.engine, pod)

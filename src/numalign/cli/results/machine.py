@@ -1,7 +1,7 @@
-"""A machine for people: its zones with their CPUs, memory, caches and devices, and how far they are from each other.
+"""Draws a machine: its zones with their CPUs, memory, caches and devices, and the distances between them.
 
-`agent show` hands in a look. What the kernel says is drawn on any machine; where a kubelet is, its policies, what can
-be allocated and what is free are drawn beside it."""
+`agent show` calls it with a reading of the host. What the kernel reports is drawn on any machine; where a kubelet runs,
+its policies, what is allocatable and what is free are drawn, too."""
 
 from __future__ import annotations
 
@@ -31,28 +31,28 @@ class ZoneTold(Struct, frozen=True):
     """CPUs that share an L3, where a zone has several."""
     memory: int
     unused: int | None
-    """Of the memory at this moment; None: the kernel does not tell."""
+    """Of the memory at this moment; None: the kernel does not report it."""
     hugepages: dict[str, int]
     """Bytes by resource."""
     distances: tuple[int, ...]
     """To the zones in their order."""
     free: dict[str, tuple[int, int]]
-    """By resource: what is free, and what can be allocated, in the kubelet's units; empty: no kubelet tells."""
+    """By resource: what is free, and what can be allocated, in the kubelet's units; empty: no kubelet reports it."""
 
 
-class MachineTold(Struct, frozen=True):
+class MachineOutput(Struct, frozen=True):
     zones: tuple[ZoneTold, ...]
     offline: str
     policies: str
     """Of the kubelet; empty: not known."""
     unknown: tuple[str, ...]
-    """Why nothing is said of what the kubelet could allocate."""
+    """Why what the kubelet could allocate is not known."""
     problems: tuple[str, ...]
     hardware_problems: tuple[str, ...]
     """Those among them that are about what the kernel says."""
 
 
-def told(look: Snapshot, host: Path) -> MachineTold:
+def machine_output(look: Snapshot, host: Path) -> MachineOutput:
     machine = look.readings.machine
     assert machine is not None
     free, unused = _free(look), sysfs.unused_memory(host, machine)
@@ -61,7 +61,7 @@ def told(look: Snapshot, host: Path) -> MachineTold:
         f"topology {settings.topology_policy} ({settings.topology_scope}), CPUs {settings.cpu_policy},"
         f" memory {settings.memory_policy}, from {look.readings.settings_source}"
     )
-    return MachineTold(
+    return MachineOutput(
         zones=tuple(_zone(machine, zone, free.get(zone.id, {}), unused.get(zone.id)) for zone in machine.zones),
         offline=cpuset.text(look.readings.offline),
         policies="" if look.unknown else policies,
@@ -71,7 +71,7 @@ def told(look: Snapshot, host: Path) -> MachineTold:
     )
 
 
-def drawn(machine: MachineTold) -> str:
+def drawn(machine: MachineOutput) -> str:
     page = Page()
     page.add(Text(_summary(machine), "bold"))
     lines = formats.labelled()
@@ -121,7 +121,7 @@ def _zone(machine: Machine, zone: Zone, free: dict[str, tuple[int, int]], unused
     )
 
 
-def _summary(machine: MachineTold) -> str:
+def _summary(machine: MachineOutput) -> str:
     cpus = sum(cpuset.parse(zone.cpus).bit_count() for zone in machine.zones)
     cores = sum(zone.cores for zone in machine.zones)
     sockets = len({socket for zone in machine.zones for socket in zone.sockets})
@@ -135,14 +135,14 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}{'s' * (number != 1)}"
 
 
-def _facts(machine: MachineTold) -> Iterator[tuple[str, str]]:
+def _facts(machine: MachineOutput) -> Iterator[tuple[str, str]]:
     if machine.offline:
         yield "offline", f"CPUs {machine.offline}"
     if machine.unknown:
         yield "kubelet", f"what it could allocate is not known here: {'; '.join(machine.unknown)}"
     else:
         yield "kubelet", machine.policies
-    # Where there is no kubelet, that its files are missing is nothing to be noted.
+    # Without a kubelet, missing kubelet files need no note.
     yield from (("note", each) for each in (machine.hardware_problems if machine.unknown else machine.problems))
 
 
@@ -165,7 +165,7 @@ def _cells(zone: ZoneTold) -> Iterator[tuple[str, str]]:
         yield f"free {name.rpartition('/')[2]}", formats.free_of(name, free, allocatable)
 
 
-def _zones(page: Page, machine: MachineTold) -> Table:
+def _zones(page: Page, machine: MachineOutput) -> Table:
     rows = list(_folded(dict(_cells(zone)) for zone in machine.zones))
     heads = list(dict.fromkeys(head for row in rows for head in row))
     table = page.table(*heads)
@@ -185,7 +185,7 @@ def _folded(rows: Iterable[dict[str, str]]) -> Iterator[dict[str, str]]:
             yield from (first, *others)
 
 
-def _one_by_one(page: Page, machine: MachineTold) -> None:
+def _one_by_one(page: Page, machine: MachineOutput) -> None:
     """For zones of which there is more to say than fits into a line."""
     for zone in machine.zones:
         first, *others = _cells(zone)
@@ -196,7 +196,7 @@ def _one_by_one(page: Page, machine: MachineTold) -> None:
         page.add(lines, indent=INDENT)
 
 
-def _distances_in_words(machine: MachineTold) -> Table:
+def _distances_in_words(machine: MachineOutput) -> Table:
     """Where a matrix is too wide for the page: each zone with those that are equally far, zones in a row of which the
     same can be said as one."""
     lines, ids = formats.labelled(), [zone.zone for zone in machine.zones]
@@ -214,13 +214,12 @@ def _distances_in_words(machine: MachineTold) -> Table:
 
 
 def _seen_from(distances: tuple[int, ...], place: int) -> tuple[int, tuple[int, ...]]:
-    """How far a zone is from itself and from others; in its own place the distance of a neighbour, so that zones which
-    are equally far from everybody else are alike."""
+    """Distances of a zone; its own place has a neighbour's, so that zones equally far from all others are alike."""
     neighbour = place + 1 if place + 1 < len(distances) else place - 1
     return distances[place], (*distances[:place], distances[neighbour], *distances[place + 1 :])
 
 
-def _distances(page: Page, machine: MachineTold) -> Table:
+def _distances(page: Page, machine: MachineOutput) -> Table:
     names: Iterable[str] = [str(zone.zone) for zone in machine.zones]
     table = page.table("", *names)
     for zone in machine.zones:

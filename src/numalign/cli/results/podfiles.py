@@ -1,15 +1,9 @@
-"""What the API server would refuse about a pod, as far as names and amounts go.
+"""Reads pods and workloads from files, as the API server would hand them to a kubelet, in the order of admission.
 
-`podfiles` asks before a pod from a file meets the model: a kubelet never sees such a pod, so any answer about it would
-be wrong. The pod has its defaults already. Rules that do not touch admission on the node (images, volumes,
-probes) are not looked at.
-
-From files to the pods that they describe, in the order in which they are to be admitted.
-
-`inputs` hands in the paths. Pods may stand alone, in lists, or as the template of a workload, which gives as many pods
-as it asks for. A pod comes out as the API server would hand it to a kubelet: defaults filled in, checked, pending,
-and with a name of its own. Everything that is wrong is a BadObject that names the file, the object and the field.
-"""
+`kubelet admit` and `explain shape` call `read`. A workload stands for as many pods as it asks for. Defaults are filled
+in, and names and amounts that the API server refuses are refused here, because a kubelet never sees such a pod. Rules
+that do not affect admission on the node (images, volumes, probes) are not checked. Errors are BadObject and name the
+file, the object and the field."""
 
 from __future__ import annotations
 
@@ -207,7 +201,7 @@ class PodFile(Struct, frozen=True):
     pods: tuple[tuple[Pod, str], ...]
     warnings: tuple[str, ...]
     unmodelled: tuple[str, ...] = ()
-    """What of pods the kubelet's model passes over; the scheduler does not."""
+    """Fields that the kubelet model ignores and the scheduler does not."""
 
 
 class Found(NamedTuple):
@@ -237,7 +231,7 @@ class Found(NamedTuple):
 
 
 class Reader:
-    """Collects pods, so that names can be made distinct and held against each other."""
+    """Collects pods and makes their names distinct."""
 
     def __init__(self) -> None:
         self.pods: dict[str, tuple[Pod, str]] = {}
@@ -278,7 +272,7 @@ class Reader:
             self._take(found, pod, _identity(carried, f"{owner.name}-{number}"), f"{path}.")
 
     def _take(self, found: Found, pod: Pod, identity: ObjectMeta, prefix: str = "") -> None:
-        # A pod that ran somewhere brings its history along; what is asked here is its first admission.
+        # The status of a pod that ran elsewhere does not count: this is its first admission.
         pending = structs.replace(pod, metadata=identity, status=PodStatus())
         for problem in problems(pending):
             inside = prefix if problem.field.startswith("spec") else ""

@@ -1,17 +1,8 @@
-"""What a scheduler tells about itself, drawn: its queue, one pod's story, one node's zones.
+"""Draws what `numalign scheduler` prints: the state of a scheduler, a repeated decision, and a configuration.
 
-`schedulerlook` hands in the page as it came; the scheduler may be of another version, so that nothing in it is taken
-for granted.
-
-A decision made again, for people and as values: then and now, the best nodes, and one node in depth.
-
-`schedulerlook` hands in what `scheduler.repeating` found. One node is told with the words and tables of `explain`.
-
-What a scheduler's configuration comes to, as data and as a page: whom it serves, what runs, with which settings.
-
-`scheduler check-config` prints either. The data have the configuration's own names and are complete; the page tells
-settings of plugins only where they are not the default.
-"""
+`state` draws a page as the scheduler sent it. The scheduler may have another version, so no field is taken for granted.
+`replay_text` compares a decision with the recorded one, with the words and tables of `explain`. `config_output` has the
+configuration's own names and is complete; `config_text` shows plugin settings only where they are not the default."""
 
 from __future__ import annotations
 
@@ -39,48 +30,48 @@ Told = Mapping[str, Any]
 BEFORE_DETAILS = ("at", "what")
 
 
-def state(told: Told) -> str:
+def state(data: Told) -> str:
     page = Page()
-    if isinstance(told.get("node"), dict):
-        node(page, told["node"])
+    if isinstance(data.get("node"), dict):
+        node(page, data["node"])
         return page.text()
-    if "leads" in told:
-        _numbers(page, told)
-    _queue(page, told.get("queue") or {})
-    _on_their_way(page, told.get("assumed") or {})
-    for story in told.get("histories") or ():
+    if "leads" in data:
+        _numbers(page, data)
+    _queue(page, data.get("queue") or {})
+    _on_their_way(page, data.get("assumed") or {})
+    for story in data.get("histories") or ():
         _story(page, story)
-    if told.get("node"):
-        _held(page, told)
-    for each in told["nodes"] if isinstance(told.get("nodes"), list) else ():
+    if data.get("node"):
+        _held(page, data)
+    for each in data["nodes"] if isinstance(data.get("nodes"), list) else ():
         page.add()
         node(page, each)
     return page.text()
 
 
-def knows_pod(told: Told) -> bool:
-    waits = any((told.get("queue") or {}).values())
-    return waits or any(told.get(name) for name in ("assumed", "histories", "decisions", "node"))
+def knows_pod(data: Told) -> bool:
+    waits = any((data.get("queue") or {}).values())
+    return waits or any(data.get(name) for name in ("assumed", "histories", "decisions", "node"))
 
 
-def knows_node(told: Told) -> bool:
-    found = told.get("node") or {}
+def knows_node(data: Told) -> bool:
+    found = data.get("node") or {}
     return bool(found.get("isThere") or found.get("pods") or "policy" in found)
 
 
-def _numbers(page: Page, told: Told) -> None:
+def _numbers(page: Page, data: Told) -> None:
     grid = formats.labelled()
-    grid.add_row("leads", "yes" if told["leads"] else "no, another one does")
-    nodes = told.get("nodes")
+    grid.add_row("leads", "yes" if data["leads"] else "no, another one does")
+    nodes = data.get("nodes")
     grid.add_row(
         "knows",
-        f"{len(nodes) if isinstance(nodes, list) else nodes} nodes, {told.get('pods')} pods on them, "
-        f"{told.get('shapes')} kinds of pods",
+        f"{len(nodes) if isinstance(nodes, list) else nodes} nodes, {data.get('pods')} pods on them, "
+        f"{data.get('shapes')} kinds of pods",
     )
-    grid.add_row("in flight", ", ".join(told.get("inFlight") or ()) or "nobody")
-    for pod, node in (told.get("nominated") or {}).items():
+    grid.add_row("in flight", ", ".join(data.get("inFlight") or ()) or "nobody")
+    for pod, node in (data.get("nominated") or {}).items():
         grid.add_row("nominated", f"{pod} to {node}")
-    for kept in told.get("keptOff") or ():
+    for kept in data.get("keptOff") or ():
         who = f"pods like {kept['like']}" + (f" of owner {kept['owner']}" if kept.get("owner") else "")
         grid.add_row("kept off", f"{who} off {kept['node']}, for {_seconds(kept['seconds'])} at least")
     page.add(grid)
@@ -121,28 +112,28 @@ def _story(page: Page, story: Told) -> None:
         page.add(f"({story['leftOut']} lines in the middle were left out)", indent=INDENT)
 
 
-def _held(page: Page, told: Told) -> None:
-    held = told.get("held")
+def _held(page: Page, data: Told) -> None:
+    held = data.get("held")
     page.add()
     if not held:
-        return page.add(f"On {told['node']}; nothing is known about zones there.")
-    page.add(f"On {told['node']}, {_containers(held)} ({held['source']})")
+        return page.add(f"On {data['node']}; nothing is known about zones there.")
+    page.add(f"On {data['node']}, {_containers(held)} ({held['source']})")
 
 
-def node(page: Page, told: Told) -> None:
-    head = f"{told['name']}"
-    if "policy" not in told:
-        pods = ", ".join(told.get("pods") or ()) or "none"
-        return page.add(f"{head}: no report; pods: {pods}" if told.get("isThere") else f"{head}: no such node")
-    page.add(f"{head}: {told['policy']}, scope {told['scope']}")
-    zones = told.get("zones") or ()
+def node(page: Page, data: Told) -> None:
+    head = f"{data['name']}"
+    if "policy" not in data:
+        pods = ", ".join(data.get("pods") or ()) or "none"
+        return page.add(f"{head}: no report; pods: {pods}" if data.get("isThere") else f"{head}: no such node")
+    page.add(f"{head}: {data['policy']}, scope {data['scope']}")
+    zones = data.get("zones") or ()
     table = page.table("FREE", *(f"zone {zone}" for zone in zones), "elsewhere")
-    for resource, cells in (told.get("resources") or {}).items():
+    for resource, cells in (data.get("resources") or {}).items():
         by_zone = {tuple(cell["zones"]): _free(resource, cell) for cell in cells}
         others = [text for place, text in by_zone.items() if len(place) != 1]
         table.add_row(resource, *(by_zone.get((zone,), "") for zone in zones), ", ".join(others))
     page.add(table, indent=INDENT)
-    _tenants(page, told.get("tenants") or ())
+    _tenants(page, data.get("tenants") or ())
 
 
 def _free(resource: str, cell: Told) -> str:
@@ -174,8 +165,8 @@ def _seconds(seconds: float) -> str:
 
 
 def plain(again: ReplayResult) -> dict[str, Any]:
-    told: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(again, on_node=None), str_keys=True)
-    return told | {"on_node": _plain_node(again.on_node) if again.on_node is not None else None}
+    data: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(again, on_node=None), str_keys=True)
+    return data | {"on_node": _plain_node(again.on_node) if again.on_node is not None else None}
 
 
 def replay_text(again: ReplayResult) -> str:
@@ -198,8 +189,8 @@ def replay_text(again: ReplayResult) -> str:
 
 
 def _plain_node(found: NodeReplay) -> dict[str, Any]:
-    told: dict[str, Any] = msgspec.to_builtins({"answer": _answer(found), "ranked": found.ranked})
-    return told | {"occupied": _occupied(found)}
+    data: dict[str, Any] = msgspec.to_builtins({"answer": _answer(found), "ranked": found.ranked})
+    return data | {"occupied": _occupied(found)}
 
 
 def _answer(found: NodeReplay) -> explanation.NodeOutput:
@@ -211,7 +202,7 @@ def _answer(found: NodeReplay) -> explanation.NodeOutput:
 
 
 def _occupied(found: NodeReplay) -> dict[str, Any]:
-    """As the scheduler's own page tells a node."""
+    """One node, as the scheduler's page describes it."""
     seen = msgspec.to_builtins(found.occupied, str_keys=True) if found.occupied is not None else {}
     return {"name": found.node, "isThere": True} | seen
 

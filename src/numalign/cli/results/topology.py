@@ -1,18 +1,8 @@
-"""What `numalign topology` answers, as values: the JSON and YAML output, field by field.
+"""Shows nodes with their zones, what is free in them, and their pods: JSON and YAML output, and text.
 
-`nodes` fills these in from a cluster as the scheduler knows it, `topologydrawing` turns them into text. Amounts are
-CPUs (thousandths possible for the node as a whole), bytes, or numbers of devices. docs/use/topology.md has every
-field.
-
-Who writes the nodes' reports, and when each was last written: what only the API server's bookkeeping tells.
-
-`topology` asks for it beside everything else. Reports themselves carry no time.
-
-Nodes for people: one in full, zone by zone with the pods in them, or all of them, a line each.
-
-Drawn from the values of `topologyreport` alone. Thousands of nodes are lines of text, because tables of that length
-take longer to lay out than to compute.
-"""
+`numalign topology` calls `nodes` with a cluster as the scheduler knows it, then `node` or `cluster` for the text.
+Reports carry no time, so the API server's managed fields say who wrote a report and when. Amounts are CPUs (thousandths
+possible for the node as a whole), bytes, or numbers of devices. docs/use/topology.md documents the fields."""
 
 from __future__ import annotations
 
@@ -59,7 +49,7 @@ class ManagedMeta(ObjectMeta, frozen=True):
 
 
 class Managed(Wire, frozen=True):
-    """Any object, read for nothing but this."""
+    """Any object, reduced to its managed fields."""
 
     metadata: ManagedMeta = ManagedMeta()
 
@@ -74,7 +64,7 @@ class ReportWriter(Struct, frozen=True):
 
 
 async def listed(client: Client) -> dict[str, ReportWriter]:
-    """By node. Nothing where there are no reports, or where we may not see them."""
+    """By node. Empty where there are no reports, or access is denied."""
     try:
         found = await client.every(REPORTS.everywhere())
     except (errors.NotFound, errors.Forbidden):
@@ -95,7 +85,7 @@ RTE_ANNOTATION: Final = "k8stopoawareschedwg/rte-update"
 
 
 class TenantOutput(Reported, frozen=True, kw_only=True):
-    """A pod of the node. `source` tells how its zones are known; by container the sets of zones that are possible."""
+    """A pod of the node. `source` says how its zones are known; by container the sets of zones that are possible."""
 
     name: str
     source: Source
@@ -110,9 +100,9 @@ class ReportOutput(Reported, frozen=True, kw_only=True):
     publisher: str
     time: str
     age: float | None
-    """Seconds; None: only the API server could tell, and was not asked."""
+    """Seconds; None: only the API server knows, and it was not asked."""
     doubts: tuple[str, ...]
-    """What had to be guessed or left out while it was read."""
+    """What the reader guessed or left out."""
 
 
 class NodeTopologyOutput(Reported, frozen=True, kw_only=True):
@@ -245,36 +235,36 @@ def _seconds(time: str, now: str) -> float | None:
 
 
 MOST_APART: Final = 4
-"""Zones whose amounts are told one by one in a line."""
+"""Zones whose amounts are listed one by one in a line."""
 MOST_DEVICES: Final = 3
 MOST_LINES: Final = 50
-"""Assumptions and pods that are told one by one."""
+"""Assumptions and pods that are listed one by one."""
 MOST_DOUBTS: Final = 4
 GAP: Final = "  "
 ALWAYS: Final = (resourcenames.CPU, resourcenames.MEMORY)
 """Drawn even where no zone has a part of them."""
 EXPENDABLE: Final = ("supposed", "scope", "report", "policy")
-"""Columns that a narrow terminal goes without, one after the other."""
+"""Columns that are left out on a narrow terminal, one after the other."""
 
 
-def node(told: NodeTopologyOutput) -> str:
+def node(info: NodeTopologyOutput) -> str:
     page = Page()
-    page.add(Text(output.printable(told.name), "bold"))
+    page.add(Text(output.printable(info.name), "bold"))
     lines = formats.labelled()
-    for label, text in _facts(told):
+    for label, text in _facts(info):
         lines.add_row(label, output.printable(text))
     page.add(lines, indent=INDENT)
     page.add()
-    if not told.zones:
+    if not info.zones:
         page.add("without a usable report nothing is known of its zones; as a whole it has")
         whole = formats.labelled()
-        for each in told.resources:
+        for each in info.resources:
             whole.add_row(output.printable(each.name), formats.free_of(each.name, each.free, each.allocatable))
         page.add(whole, indent=INDENT)
         return page.text()
-    drawn = [each for each in told.resources if each.zones or each.name in ALWAYS]
-    matrix.draw_zones(page, drawn, [each.name for each in told.pods] + [matrix.UNKNOWN])
-    for label, pods in _loosely(told):
+    drawn = [each for each in info.resources if each.zones or each.name in ALWAYS]
+    matrix.draw_zones(page, drawn, [each.name for each in info.pods] + [matrix.UNKNOWN])
+    for label, pods in _loosely(info):
         page.add()
         page.add(label)
         for pod in pods[:MOST_LINES]:
@@ -282,18 +272,18 @@ def node(told: NodeTopologyOutput) -> str:
     return page.text()
 
 
-def cluster(told: Sequence[NodeTopologyOutput]) -> str:
-    """A line per node; what does not fit into a terminal is left out, the least telling first."""
-    if not told:
+def cluster(info: Sequence[NodeTopologyOutput]) -> str:
+    """A line per node; columns that do not fit into the terminal are left out, the least useful first."""
+    if not info:
         return "there are no nodes"
-    page, devices = Page(), _devices(told)
+    page, devices = Page(), _devices(info)
     names = [each.rpartition("/")[2] for each in devices]
     heads = ["node", "policy", "scope", "zones", resourcenames.CPU, *names, "pods", "report", "supposed"]
-    rows = [heads, *([output.printable(cell) for cell in _row(each, devices)] for each in told)]
+    rows = [heads, *([output.printable(cell) for cell in _row(each, devices)] for each in info)]
     widths = [max(len(row[place]) for row in rows) for place in range(len(heads))]
     shown = _shown(heads, widths, page.width if page.fancy else formats.UNBOUNDED)
     lines = [GAP.join(row[place].ljust(widths[place]) for place in shown).rstrip() for row in rows]
-    page.add(_legend(told))
+    page.add(_legend(info))
     return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:], "", page.text()])
 
 
@@ -305,38 +295,38 @@ def _shown(heads: Sequence[str], widths: Sequence[int], room: int) -> list[int]:
     return shown
 
 
-def _facts(told: NodeTopologyOutput) -> Iterator[tuple[str, str]]:
-    if not told.exists:
+def _facts(info: NodeTopologyOutput) -> Iterator[tuple[str, str]]:
+    if not info.exists:
         yield "node", "there is a report, and no Node of that name: no pod goes there"
-    if told.policy:
-        yield "topology", f"policy {told.policy}, scope {told.scope}, {formats.zones(told.zones)}"
-    if told.report is None:
+    if info.policy:
+        yield "topology", f"policy {info.policy}, scope {info.scope}, {formats.zones(info.zones)}"
+    if info.report is None:
         yield "report", "none"
     else:
-        yield "report", _report_line(told)
-    yield "pods", str(told.pod_count)
-    for each in told.assumptions[:MOST_LINES]:
+        yield "report", _report_line(info)
+    yield "pods", str(info.pod_count)
+    for each in info.assumptions[:MOST_LINES]:
         yield "supposed", each
-    doubts = told.report.doubts if told.report is not None else ()
+    doubts = info.report.doubts if info.report is not None else ()
     for each in doubts[:MOST_DOUBTS]:
         yield "odd", each
     if len(doubts) > MOST_DOUBTS:
         yield "odd", f"{len(doubts) - MOST_DOUBTS} things more; -o json has them all"
 
 
-def _report_line(told: NodeTopologyOutput) -> str:
-    assert told.report is not None
-    by = f"by {told.report.publisher}" if told.report.publisher else "by an unknown publisher"
-    age = f", {duration(told.report.age)} ago" if told.report.age is not None else ""
+def _report_line(info: NodeTopologyOutput) -> str:
+    assert info.report is not None
+    by = f"by {info.report.publisher}" if info.report.publisher else "by an unknown publisher"
+    age = f", {duration(info.report.age)} ago" if info.report.age is not None else ""
     return by + age
 
 
-def _loosely(told: NodeTopologyOutput) -> Iterator[tuple[str, list[str]]]:
-    """Pods of which more is to be said than a picture shows."""
-    unsure = [f"{formats.pod(pod.name)}  {_where(pod)}" for pod in told.pods if _is_unsure(pod)]
+def _loosely(info: NodeTopologyOutput) -> Iterator[tuple[str, list[str]]]:
+    """Pods that the picture does not show completely."""
+    unsure = [f"{formats.pod(pod.name)}  {_where(pod)}" for pod in info.pods if _is_unsure(pod)]
     if unsure:
         yield "not settled:", unsure
-    shared = sorted(formats.pod(pod.name) for pod in told.pods if not pod.holds)
+    shared = sorted(formats.pod(pod.name) for pod in info.pods if not pod.holds)
     if shared:
         names = ", ".join(shared[:MOST_LINES]) + (f" and {len(shared) - MOST_LINES} more" * (len(shared) > MOST_LINES))
         yield "in no zone of their own:", [names]
@@ -357,21 +347,21 @@ def _where(pod: TenantOutput) -> str:
     return f"{held} ({state})"
 
 
-def _row(told: NodeTopologyOutput, devices: Sequence[str]) -> tuple[str, ...]:
-    by_name = {each.name: each for each in told.resources}
+def _row(info: NodeTopologyOutput, devices: Sequence[str]) -> tuple[str, ...]:
+    by_name = {each.name: each for each in info.resources}
     report = "-"
-    if told.report is not None:
-        report = told.report.publisher or "unknown"
-        report += f", {duration(told.report.age)}" if told.report.age is not None else ""
+    if info.report is not None:
+        report = info.report.publisher or "unknown"
+        report += f", {duration(info.report.age)}" if info.report.age is not None else ""
     return (
-        told.name if told.exists else f"{told.name} (no Node)",
-        told.policy or "-",
-        told.scope or "-",
-        str(len(told.zones)) if told.zones else "-",
+        info.name if info.exists else f"{info.name} (no Node)",
+        info.policy or "-",
+        info.scope or "-",
+        str(len(info.zones)) if info.zones else "-",
         *(_free(by_name.get(each)) for each in (resourcenames.CPU, *devices)),
-        str(told.pod_count),
+        str(info.pod_count),
         report,
-        str(len(told.assumptions)) if told.assumptions else "-",
+        str(len(info.assumptions)) if info.assumptions else "-",
     )
 
 
@@ -387,19 +377,19 @@ def _free(resource: Resource | None) -> str:
     return f"{formats.amount(resource.name, sum(free))} (<={formats.amount(resource.name, max(free))})"
 
 
-def _devices(told: Sequence[NodeTopologyOutput]) -> list[str]:
+def _devices(info: Sequence[NodeTopologyOutput]) -> list[str]:
     """The extended resources that most nodes have."""
     count: dict[str, int] = {}
-    for each in told:
+    for each in info:
         for resource in each.resources:
             if resourcenames.is_extended(resource.name):
                 count[resource.name] = count.get(resource.name, 0) + 1
     return sorted(count, key=lambda name: (-count[name], name))[:MOST_DEVICES]
 
 
-def _legend(told: Sequence[NodeTopologyOutput]) -> str:
-    reported = sum(bool(each.zones) for each in told)
-    nodes = f"{len(told):,} node{'s' * (len(told) != 1)}, {reported:,} with a usable report"
+def _legend(info: Sequence[NodeTopologyOutput]) -> str:
+    reported = sum(bool(each.zones) for each in info)
+    nodes = f"{len(info):,} node{'s' * (len(info) != 1)}, {reported:,} with a usable report"
     return f"{nodes}; amounts are what is free, zone by zone, in parentheses of the node as a whole"
 
 
