@@ -204,6 +204,14 @@ def is_scalar(name: str) -> bool:
     )
 
 
+def selected(rows: NDArray[np.integer[Any]]) -> NDArray[np.integer[Any]] | slice:
+    """The same rows, as a slice where each is the next one of the row before: arrays need not be copied then."""
+    count = len(rows)
+    if not count or rows.item(-1) - rows.item(0) != count - 1 or not (rows[1:] - rows[:-1] == 1).all():
+        return rows
+    return slice(rows.item(0), rows.item(0) + count)
+
+
 def _in_line(amounts: Amounts) -> memoryview:
     """A view, never a copy: TypeError where the array does not lie in one piece."""
     return amounts.data.cast("B").cast("q")

@@ -19,8 +19,7 @@ from numalign.placement.decisions import Code
 from numalign.placement.kernels import plan as plans
 from numalign.placement.kernels import scalar, scoring
 from numalign.placement.kernels.block import Kernel, RowBlock
-from numalign.placement.kernels.plan import Plan
-from numalign.placement.kernels.strategies import Scoring
+from numalign.placement.kernels.plan import Plan, Scoring
 from numalign.placement.kernels.work import Work
 from numalign.placement.verdicts import chargerow
 from numalign.placement.verdicts.verdicts import VerdictTable

@@ -89,7 +89,7 @@ class VerdictTable:
 
 
 class Judge(Protocol):
-    """Whoever knows what a row says to a shape."""
+    """Evaluates rows for a shape; `evaluation` implements it."""
 
     def row(self, table: VerdictTable, row: int) -> int: ...
 
@@ -120,11 +120,11 @@ class Verdicts:
         return set(self._tables)
 
     def all(self) -> tuple[VerdictTable, ...]:
-        """For whoever copies what is known."""
+        """Every table, for dumps."""
         return tuple(self._tables.values())
 
     def find(self, shape: Shape) -> VerdictTable:
-        """The shape's table as it was left; whoever asks brings it up to date."""
+        """The shape's table as it was left; the caller brings it up to date."""
         table = self._tables.get(shape.number)
         if table is None:
             totals, room = nodetotals.totals(shape, self._columns), self._columns.room

@@ -63,11 +63,14 @@ class FitCodes(Struct, frozen=True):
     amounts: Totals
 
     def rows(self, rows: Rows) -> Codes:
-        amounts = self.amounts
-        codes = np.where(amounts.pods[rows] >= amounts.most_pods[rows], np.int32(FULL), np.int32(FITS))
+        amounts, where = self.amounts, totals.selected(rows)
+        codes = np.where(amounts.pods[where] >= amounts.most_pods[where], np.int32(FULL), np.int32(FITS))
         for place, want in enumerate(self.wants):
-            offered = amounts.allocatable[want.column][rows]
-            short = np.flatnonzero(want.amount > offered - amounts.requested[want.column][rows])
+            offered = amounts.allocatable[want.column][where]
+            lacking = want.amount > offered - amounts.requested[want.column][where]
+            if not lacking.any():
+                continue
+            short = np.flatnonzero(lacking)
             codes[short] |= _bit(place)
             codes[short[want.amount > offered[short]]] |= TOO_LARGE
         return codes

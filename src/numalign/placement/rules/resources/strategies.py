@@ -53,9 +53,10 @@ def read(resources: Sequence[ResourceSpec], asked: ResourceList, world_totals: T
 
 def usages(additions: Sequence[Addition], world_totals: Totals, rows: Rows, *, as_scored: bool) -> Iterator[Usage]:
     """`as_scored`: cpu and memory count with what silent containers are taken to need."""
+    where = totals.selected(rows)
     for each in additions:
-        before = _used(world_totals, each.column, as_scored)[each.column][rows]
-        offered = world_totals.allocatable[each.column][rows]
+        before = _used(world_totals, each.column, as_scored)[each.column][where]
+        offered = world_totals.allocatable[each.column][where]
         yield Usage(before=before, after=before + each.amount, offered=offered, weight=each.weight)
 
 
