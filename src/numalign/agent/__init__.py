@@ -1,4 +1,4 @@
-"""The node agent: reads one node, models its kubelet, writes one NodeResourceTopology.
+"""The node agent: reads one node, models its kubelet and writes one NodeResourceTopology.
 
-`readings` takes one consistent look at the kubelet's sockets and files and at the machine; `inventory` turns it into a
-report; `publish` writes it. The device plugin that tests and labs use to offer made-up devices lives here too."""
+`sources` read the kubelet's sockets, its files and the kernel; `inventory` combines them into a report; `publish`
+writes it; `triggers` decide when to read again. `deviceplugin` offers made-up devices for tests and labs."""

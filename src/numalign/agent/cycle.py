@@ -1,13 +1,8 @@
-"""The agent's life: wait for a reason, look at the node, tell the cluster, and again.
+"""The agent's main loop: waits for a trigger, reads the node, publishes the report; and the agent's metrics.
 
-`main` builds and runs it; tests run it in virtual time. One thing at a time, so that a report is never older than the
-look before it: where the API server does not answer, the next try brings a newer look. Whatever is not certain is not
-told; the cluster keeps what it knew, and sees by the heartbeat that it grows old.
-
-What the agent counts, under names that begin with numalign_agent, and what the system knows of its process.
-
-Made once by `cycle`, which counts in it; `serving` shows it. Ages are asked when somebody looks.
-"""
+`main` builds and runs it; tests run it in virtual time. It does one thing at a time, so that a report is never older
+than the last snapshot: after a failed write, the next attempt takes a new snapshot. An uncertain snapshot is not
+published; the cluster keeps the previous report, and its heartbeat shows its age."""
 
 from __future__ import annotations
 

@@ -1,13 +1,9 @@
-"""The agent as a process, built and run.
+"""Builds and runs the agent process, and serves its pages.
 
-`numalign agent run` calls `run`, `agent once` and `agent show` take `looker` alone. Each part may be missing: without
-the kubelet's sockets there is what the kernel and the checkpoints say.
-
-The agent's pages: metrics, whether it lives, and whether the cluster knows its node.
-
-`main` hands them to `process.serve`. /healthz is about the process alone: a kubelet or an API server that is away is no
-reason to restart us. /readyz says whether the report is young enough, and if not, why.
-"""
+`numalign agent run` calls `run`; `agent once` and `agent show` use `snapshot_reader` alone. Every source may be
+missing: without the kubelet's sockets, the kernel and the checkpoints remain. /healthz covers the process only: an
+unavailable kubelet or API server is no reason to restart the agent. /readyz tells whether the report is recent, and if
+not, why."""
 
 from __future__ import annotations
 

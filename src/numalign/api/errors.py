@@ -1,9 +1,8 @@
-"""The one error for objects that cannot be used as they came.
+"""The error for objects that cannot be used.
 
-`decode` raises it for input of the wrong shape, later readers of an object for values that make no sense. It names
-the object, the field, what was wrong and what to do, so that the sentence can go into a log, an Event or a terminal
-as it is. It never holds the object itself, and whatever it quotes from it is cut to `ECHO_LIMIT` characters.
-"""
+`decode` raises it for input of the wrong shape, and readers of an object for invalid values. It names the object, the
+field, the error and the remedy, so that the sentence fits a log, an Event or a terminal. It never holds the object, and
+quotes at most `ECHO_LIMIT` characters of it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""An exact model of the kubelet's topology, CPU, memory and device managers.
+"""An exact model of the kubelet's Topology, CPU, Memory and Device Managers.
 
-A machine, a state and a pod go in; the new state and what the kubelet would have decided come out. It keeps the
-kubelet's own nouns (hint, mask, preferred, affinity), and never does I/O, reads a clock or draws a random number."""
+It takes a machine, a state and a pod, and returns the new state and the kubelet's decision. It keeps the kubelet's own
+terms (hint, mask, preferred, affinity). It does no I/O, reads no clock and draws no random number."""

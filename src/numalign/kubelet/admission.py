@@ -1,15 +1,9 @@
-"""Admission: what the kubelet does with a pod that was bound to its node, and with what follows.
+"""Admits a pod as the kubelet does: Topology Manager in container or pod scope, then the general predicates.
 
-The topology manager asks the managers for hints (devices, CPUs, memory, always in this order), merges them, and lets
-the same managers allocate; then the general predicates have their say. Nothing is rolled back: what a refused pod was
-given stays with the managers until the next admission begins by collecting it (kubelet spec 1). A pod that ends
-leaves by `KubeletState.without_pod`.
-
-Takes one pod through the topology manager: hints, merge and allocation, in container or pod scope.
-
-`admission` walks every pod that is added. `Walk.state` is at every moment what the node would hold; a refusal stops the
-walk and leaves the state as it is (kubelet spec 3.6). General predicates are not checked here.
-"""
+The agent, the simulator, `placement` and the command line call `admit`. The Topology Manager asks the device, CPU and
+memory managers for hints, in this order, merges them by its policy, and lets the same managers allocate. Nothing is
+rolled back: allocations of a rejected pod stay until the next admission collects them (kubelet spec 1 and 3.6).
+`KubeletState.without_pod` removes a pod that ended."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A KubeletConfiguration file as the settings that decide admission.
+"""Reads a KubeletConfiguration into the settings that decide admission.
 
-The command line and the simulator hand in the parsed file and the machine it is for, the agent those of a real node.
-It is read as the kubelet reads it: its defaults, its types, its config validation (kubelet spec 12), with
-fields that do not concern admission left alone. What the managers check when they start is not judged here."""
+The command line and the simulator pass the parsed file and its machine; the agent passes those of a real node.
+Defaults, types and validation are the kubelet's (kubelet spec 12); fields that do not concern admission are ignored.
+Checks that the managers make at start are in `start`."""
 
 from __future__ import annotations
 

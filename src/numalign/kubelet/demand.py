@@ -1,7 +1,7 @@
-"""What a pod asks of the managers, read off its spec once per admission.
+"""What a pod demands of the managers, computed from its spec once per admission.
 
-Eligibility is decided here and nowhere else: who gets exclusive CPUs, whose memory is pinned, what is counted for the
-pod as a whole. The managers then work with plain numbers; zero and empty mean "leave this container alone"."""
+Eligibility is decided only here: exclusive CPUs, pinned memory, and amounts that count for the pod as a whole. The
+managers work with plain numbers; zero and empty mean that a container is skipped."""
 
 from __future__ import annotations
 

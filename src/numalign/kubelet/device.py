@@ -1,8 +1,8 @@
-"""The device manager: which devices a container gets, and which zones they would be in.
+"""The Device Manager: which devices a container gets, and its hints.
 
-Devices count for pods of every QoS class and come from limits. Identities are only known where the plugin is asked for
-its preference; otherwise the kubelet picks at random inside a class of equals and we pick the lowest ids, so answers
-about such devices hold by zone, not by id (kubelet spec 7)."""
+Devices count for pods of every QoS class and come from limits. Device ids are exact only where the plugin answers
+GetPreferredAllocation; otherwise the kubelet picks at random among equal devices, and the model takes the lowest ids,
+so that its answers hold by zone and not by id (kubelet spec 7)."""
 
 from __future__ import annotations
 

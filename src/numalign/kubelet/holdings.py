@@ -1,8 +1,8 @@
-"""What every active pod holds, in the form in which a node tells it: container by container, devices by zone set.
+"""What every active pod holds, container by container, with devices by zone set.
 
-`report` publishes all of it, as the managers' checkpoints have it; other publishers see only what the Pod Resources
-API lists, which leaves out plain init containers whatever they still hold (kubelet spec 11). A pod that is served as a
-whole has one holding without a container's name, and those of its containers lie inside that one."""
+`report` publishes all of it, as the checkpoints have it. Other publishers see only what the Pod Resources API lists,
+which omits plain init containers (kubelet spec 11). A pod that is served as a whole has one holding without a container
+name; those of its containers are part of it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The general predicates: does the pod fit what the node as a whole has left?
 
-They run after the topology manager, so a pod refused here has already been given CPUs, memory and devices. Resources,
-the number of pods and host ports are checked, in the kubelet's order; node name, selectors and taints are facts of
-the Node object, which this model of a machine does not carry."""
+They run after the Topology Manager, so a pod that is rejected here already holds CPUs, memory and devices. Resources,
+the number of pods and host ports are checked, in the kubelet's order. Node name, selectors and taints belong to the
+Node object, which this model does not have."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The three ways in which an answer is not a placement.
 
-The kubelet refuses a pod (`Refusal`, with its own reason and message), refuses to start (`StartRefusal`), or would do
-something that no answer can be derived from in time: enumerate billions of masks, spin for ever, crash
-(`Undecided`). The last one is ours: it names what the kubelet would be doing and how much of it."""
+The kubelet rejects a pod (`Refusal`, with its reason and message), refuses to start (`StartRefusal`), or would do
+something that has no answer in time: enumerate billions of masks, loop for ever, or crash (`Undecided`). The last one
+is the model's own: it names what the kubelet would do, and how much of it."""
 
 from __future__ import annotations
 

@@ -1,12 +1,8 @@
-"""How a kubelet is configured, as far as admission is concerned.
+"""The part of a kubelet's configuration that decides admission, and the rules for its policy options.
 
-`configuration` makes this from a KubeletConfiguration file, the oracles from recorded cases, the agent from a
-running node. Values are typed but not yet judged: `start` refuses what the kubelet would refuse.
-
-Policy options as the kubelet reads them: name to text, with the maturity gates in between.
-
-Shared by the topology and the CPU manager, whose options differ in name but not in kind.
-"""
+`configuration` makes it from a KubeletConfiguration, the oracles from recorded cases, the agent from a running node.
+Values are typed but not validated: `start` refuses what the kubelet refuses. The options of the Topology and CPU
+Managers share one form: text by name, behind maturity gates."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Starting a kubelet: machine and settings in, managers ready to admit out, or the reason why it would not come up.
+"""Starts a kubelet: takes machine and settings, returns managers that are ready to admit, or refuses with the reason.
 
-A kubelet is fixed once started; what changes afterwards is its `KubeletState`. Restarting is starting again with the
-state that the managers' checkpoints kept (kubelet spec 9)."""
+A started kubelet never changes; its `KubeletState` does. A restart is a start with the state of the managers'
+checkpoints (kubelet spec 9)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Everything a kubelet remembers between admissions, as one value.
+"""Everything that a kubelet remembers between admissions, as one immutable value.
 
-`start` makes the first one, `admission` turns one into the next. Keeping an old one is keeping the past: predicting
-a pod and throwing the prediction away needs no undo."""
+`start` makes the first one, and `admission` turns one into the next. A prediction that is discarded needs no undo."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What differs between kubelet minors, in one place.
+"""What differs between minor versions of the kubelet.
 
-The rest of this package describes the newest minor; where an older one decides differently it asks here, by name:
-`gate_default` for feature gates, `option_stage` for policy options, `behaviour` for changed rules. A minor outside
-OLDEST..NEWEST is answered as the nearest one; `clamped` tells the caller, who may want to warn. Nothing here knows
-patch releases: a minor stands for the release it was read from (docs/compatibility/kubelet-versions.md)."""
+The rest of this package describes the newest minor. Where an older one differs, it asks here: `gate_default` for
+feature gates, `option_stage` for policy options, `behaviour` for changed rules. A minor outside OLDEST..NEWEST gets the
+rules of the nearest one, and `clamped` tells the caller. Patch releases are not distinguished: a minor stands for the
+release it was read from (docs/compatibility/kubelet-versions.md)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Reads what `numalign device-plugin` offers, from a file or from a machine's description.
+"""Reads the devices that `numalign device-plugin` offers, from a file or a machine description.
 
-The file's `devices` is written as in a machine file, so that what the model knows and what a kubelet is told can come
-from one text; `plugins` adds, by resource, how the plugin behaves. Everything wrong is a BadObject with the field.
-"""
+`devices` has the format of a machine file, so that the model and the kubelet can use the same text; `plugins` sets the
+behaviour of the plugin by resource. Every error is a BadObject that names the field."""
 
 from __future__ import annotations
 

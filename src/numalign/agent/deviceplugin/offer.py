@@ -1,13 +1,8 @@
-"""What a device plugin offers under one resource name, and what a container that gets some of it receives.
+"""What a device plugin offers under one resource name, what a container receives, and which devices it prefers.
 
-`devicepluginconfig` reads offers from files, `deviceplugin` serves them. In what a container receives `{id}` stands
-for a device, the entry then comes once for each, and `{ids}` for all of them, joined by commas. Pure.
-
-Which devices a plugin would like the kubelet to hand out, by policy.
-
-`deviceplugin` answers GetPreferredAllocation with it. `lowest` is what the kubelet model assumes of a plugin that is
-asked. Pure; equal choices go to the lower zone and the lower id.
-"""
+`config` reads offers from files, `plugin` serves them and answers GetPreferredAllocation. In what a container receives,
+`{id}` stands for a device and repeats the entry for each; `{ids}` stands for all of them, joined by commas. The
+preference `lowest` is what the kubelet model assumes. Equal choices go to the lower zone and the lower id. Pure."""
 
 from __future__ import annotations
 

@@ -1,14 +1,8 @@
-"""One resource's device plugin: the answers to the kubelet's calls.
+"""The device plugin of one resource: its answers to the kubelet's calls (device plugin API v1beta1).
 
-`devicepluginserving` puts `service` on a socket. The kubelet asks for options, keeps one ListAndWatch stream open, on
-which every change of the offer goes out, and asks for preferences and allocations. Devices are made up: nothing is
-opened, reset or kept. Whoever asks for devices that are not offered is refused, so that the pod shows it.
-
-The messages of the kubelet's device plugin API, version v1beta1, as tables.
-
-`deviceplugin` reads requests and writes answers with them, `devicepluginserving` the registration; the tests' kubelet
-uses the other direction.
-"""
+`server` serves it on a socket. The kubelet asks for options, keeps one ListAndWatch stream open, which carries every
+change of the offer, and asks for preferences and allocations. Devices are made up: nothing is opened or reset. A
+request for devices that are not offered is refused, so that the pod's status shows it."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""Device plugins on their sockets, known to the kubelet, through its restarts and through changes of what is offered.
+"""Serves device plugins on their sockets and registers them with the kubelet, through restarts and changed offers.
 
 `numalign device-plugin run` runs `Plugins.run`. A kubelet that starts removes all sockets of its plugin folder and
-leaves a new one of its own; both are looked at several times a second. An offer that cannot be read changes nothing:
-the last one stays until the file is right again.
-"""
+creates its own; both are checked several times a second. An offer file that cannot be read changes nothing: the
+previous offer stays."""
 
 from __future__ import annotations
 

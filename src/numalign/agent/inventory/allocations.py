@@ -1,8 +1,8 @@
-"""The kubelet's books as the model keeps them, under the uids by which a report calls pods.
+"""The allocations of the kubelet's managers as the model keeps them, under the uids that a report uses.
 
-`inventory` asks for the state of each manager. Checkpoints count where they can be read, because they know what plain
-init containers hold; podresources says which pods are still there. What may be held by somebody is not free: where it
-is open whose an entry is, it stays charged and nobody is named."""
+`inventory` takes the state of each manager from here. Checkpoints take precedence where they can be read, because they
+include plain init containers; podresources lists the pods that still exist. Whatever a pod may hold counts as used: an
+entry whose pod is unknown stays charged without a pod."""
 
 from __future__ import annotations
 

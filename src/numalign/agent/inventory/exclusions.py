@@ -1,14 +1,8 @@
-"""What a report in another publisher's form leaves out: resources by name, pods by patterns.
+"""What a report in the format of another publisher leaves out: resources by name, pods by pattern.
 
-`numalign agent run --exclude FILE` takes the files that users of RTE (`resourceExclude`, `podExclude`) and NFD
-(`excludeList`) have; `inventory` asks what is left out on this node. Excluded pods are not signed for. What they hold
-is held all the same: RTE calls it free.
-
-Go's patterns for names, which files of RTE's users are written in.
-
-`exclusions` asks. They are a shell's but for the details: ^ alone negates a class, a backslash takes the next character
-as it is, and a pattern that makes no sense matches nothing.
-"""
+`numalign agent run --exclude FILE` takes the files of RTE (`resourceExclude`, `podExclude`) and NFD (`excludeList`).
+Excluded pods are not part of the fingerprint, but what they hold counts as used; RTE reports it as free. Patterns are
+Go's path.Match: only ^ negates a class, and a malformed pattern matches nothing."""
 
 from __future__ import annotations
 

@@ -1,19 +1,9 @@
-"""What the readings amount to: the machine with its devices, the kubelet, and what its managers hold.
+"""Turns the readings into a modelled node: the machine with its devices, the kubelet, and its managers' state.
 
-`main` asks for a report after each look. Everything comes down to the model's own `Kubelet` and `KubeletState`, so that
-`kubelet.report` writes what it would write about a simulated node; what pods hold is `books`'s to find out. Others'
-forms are `plainform`'s, with what is free as the books have it.
-
-What pods hold, kept from look to look: on a busy node one pod changes and a hundred do not.
-
-`inventory` asks here. An answer is used again as long as everything that it was made of is the same: the kubelet, the
-pod, and what the managers have written down for it. Nothing is told differently for it.
-
-What can be allocated: what the kubelet says of it beside what the model says.
-
-`inventory` asks. Where they differ the kubelet's word counts (`heeded`); for kubelets without GetAllocatableResources,
-or with the call switched off (exporter spec 2.3), there is the model's answer (`of`).
-"""
+`snapshot` calls `of`. The result is the model's `Kubelet` and `KubeletState`, so that `kubelet.report` writes the same
+report as for a simulated node; `allocations` determines what pods hold. `plainform` makes the formats of RTE and NFD.
+Where the kubelet's GetAllocatableResources differs from the model, the kubelet's answer counts; kubelets without the
+call get the model's (exporter spec 2.3). `PlacementCache` reuses the placements of pods that did not change."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A node's report in the terms of RTE and NFD: what the kubelet's socket says, added up zone by zone.
+"""A node's report in the format of RTE and NFD: the kubelet's podresources added up by zone.
 
-`inventory` asks in the modes `rte` and `nfd`, with the kubelet's books at hand; recorded cases of both programs are put
-to `zones`. Which resources a zone has and what pods can ever get is counted as they count it. Their defects are
-absent, by number in docs/compatibility/publishers.md; `kubelet.plainreport`, which plays the programs, has them."""
+`inventory` uses it in the modes `rte` and `nfd`; recorded cases of both programs test `zones`. It counts resources and
+allocatable amounts as they do, without their defects, which docs/compatibility/publishers.md numbers;
+`kubelet.report.plainreport` imitates the programs with their defects."""
 
 from __future__ import annotations
 

@@ -1,15 +1,10 @@
-"""Who is who: podresources names pods, checkpoints know their uids, and nobody tells both.
+"""Matches pods of podresources, which have names, with checkpoint entries, which have uids.
 
-`inventory` asks. Exclusive CPUs and devices belong to one container alone, so that a pod which has some is found in the
-checkpoints by them; a static pod too, which the API server knows by another uid. Others need to be told by somebody who
-knows. A pod that stays without a uid leaves open whose the remaining entries are.
-
-Uids of this node's pods: from the kubelet's pods socket, else from the API server.
-
-`looks` asks in every look, because a name may belong to another pod by then. A kubelet calls a static pod by a hash of
-its manifest, the API server by the uid of its mirror. A kubelet that has just started knows of no pod yet: where its
-books have entries of pods that it does not tell of, the API server is asked too, before they are taken for gone.
-"""
+`inventory` calls `match`. A pod with exclusive CPUs or devices is found by them, because no other container has the
+same. The kubelet's pods socket or the API server provides the uids of the others (`UidLookup`). A static pod's uid in
+the kubelet is a hash of its manifest, in the API server the uid of its mirror pod. If a pod's uid is unknown, entries
+without a pod may be its own. A kubelet that has just started lists no pods, so the API server is asked before an entry
+counts as orphaned."""
 
 from __future__ import annotations
 

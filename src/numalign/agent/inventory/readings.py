@@ -1,20 +1,9 @@
-"""One look at the node: everything that its kubelet, its files and its kernel say at about the same moment.
+"""Reads everything that the kubelet, its files and the kernel say at about the same time.
 
-`main` asks for `read` whenever `triggers` says so, `inventory` makes a report of the answer. What the kubelet changes
-while we look is looked at again, so that checkpoints and podresources tell of the same moment. Whatever is missing or
-odd is a problem in words beside an absent value; nothing that a node holds makes `read` raise.
-
-What the last look found, so that the next one need not read again what did not change.
-
-`readings` keeps hardware and configuration for a while, and each checkpoint as long as its bytes are the same:
-comparing them is cheap, verifying a checksum is not.
-
-Devices that were offered and are not any more: what is written down of them is old.
-
-`readings` asks after every look. When a device plugin dies, or a kubelet starts again and its plugins have not yet,
-the kubelet offers no devices and leaves its checkpoint as it was. Taken by itself, that looks as if there were devices
-whose topology names no zone, which are kept out of what is offered too (exporter spec 2.4).
-"""
+`snapshot` calls `read`. If the kubelet changes something in between, it reads again, so that checkpoints and
+podresources agree. A missing or malformed source becomes a problem in words beside an absent value; `read` never raises
+for the content of a node. Hardware and configuration are cached for a while, a checkpoint as long as its bytes are the
+same. `LostDevices` drops devices from the checkpoint that the kubelet no longer offers (exporter spec 2.4)."""
 
 from __future__ import annotations
 

@@ -1,15 +1,9 @@
-"""One look at the node, from its sources to what they amount to.
+"""Takes a snapshot of the node: reads the sources, corrects what old kubelets list, and builds the inventory.
 
-The agent's cycle and the command line call `look`. Where the kubelet's answers contradict its checkpoints the node is
-looked at once more; what remains of it is counted, and `inventory` errs on the safe side. A look without an inventory
-says why; one that rests on guesses says so, and is nothing to be published.
-
-What older kubelets list and pods do not hold any more, or never did: taken out before anything is made of it.
-
-`looks` calls `put_right` after every look. Kubelets before 1.34 list pods that have finished; those before 1.23 list,
-for containers without CPUs of their own, the CPUs that all of these share (exporter spec 2.3). Which CPUs these are is
-in the kubelet's checkpoint; without that, a container that is known to have none of its own shows it (4.2).
-"""
+The agent's cycle and the command line call `look`. If the kubelet's answers contradict its checkpoints, it reads once
+more; remaining contradictions are counted, and `inventory` assumes the smaller amount. A snapshot without an inventory
+says why; one that rests on assumptions is marked and not published. Kubelets before 1.34 list finished pods; those
+before 1.23 list shared CPUs for containers without exclusive ones (exporter spec 2.3 and 4.2)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The machine as the running kubelet knows it, which is as it was when the kubelet started.
+"""The machine as the running kubelet knows it: as it was when the kubelet started.
 
-`inventory` builds on this, because the kubelet looks at the hardware once: CPUs, memory and huge pages that come or go
-later, and zones that a driver adds, count from its next start on (exporter spec 2.5). What it saw is in the checkpoints
-of its CPU and memory manager, and in what it offers; without that the kernel's word is all there is."""
+`inventory` builds on it, because the kubelet reads the hardware once: CPUs, memory, huge pages and zones that change
+later count from its next start (exporter spec 2.5). Its view is in the checkpoints of the CPU and memory managers and
+in GetAllocatableResources; without these, the kernel's view is used."""
 
 from __future__ import annotations
 

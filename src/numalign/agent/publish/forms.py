@@ -1,9 +1,8 @@
-"""A node's report as the object that a publisher writes: in our own form, or in that of RTE or NFD.
+"""A node's report as the object that a publisher writes: in the agent's format, or in that of RTE or NFD.
 
-`publish` and the simulator's nodes ask here. The numbers are `kubelet.report`'s and `plainform`'s, and for nodes that
-others report on, `kubelet.plainreport`'s; this is which attributes there are and in which order (exporter spec 1.9, 9).
-Resources and zones are in the order of their names, so that equal reports are equal objects; the random order of the
-others is not imitated (exporter spec, D-09)."""
+`publish` and the simulator's nodes call it. `kubelet.report` and `plainform` provide the amounts; this module decides
+which attributes exist and in which order (exporter spec 1.9, 9). Resources and zones are sorted by name, so that equal
+reports are equal objects; the random order of RTE and NFD is not imitated (exporter spec, D-09)."""
 
 from __future__ import annotations
 

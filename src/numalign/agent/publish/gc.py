@@ -1,8 +1,8 @@
-"""Reports of nodes that are gone: found and deleted, as NFD's collector does it (exporter spec 6).
+"""Garbage-collects the NodeResourceTopology objects of deleted nodes, as NFD's collector does (exporter spec 6).
 
-`numalign agent gc` calls `sweep` once, or `run`, which sweeps now and then and acts at once where a Node goes. Our
-own reports belong to their Node and go with it; this is for those of other publishers. A report may come before its
-Node, so that young ones are left alone (spec 13.22), unless the Node was seen to go."""
+`numalign agent gc` calls `sweep` once, or `run`, which sweeps periodically and when a Node is deleted. The agent's own
+objects have an owner reference to their Node; this is for those of other publishers. An object may precede its Node, so
+young objects are kept (spec 13.22), unless the Node was seen to be deleted."""
 
 from __future__ import annotations
 

@@ -1,22 +1,10 @@
-"""Puts reports into the API server: compares, applies, and leaves a sign of life now and then.
+"""Writes the report to the API server: compares, applies, and renews the heartbeat.
 
-The agent's cycle calls `publish` after every look; failures are raised as `kube.errors`, and the next look brings a
-newer report, so nothing waits here for a better moment. What the server has is looked at once a period: an object that
-somebody deleted is written again, one that somebody else writes is left to him (`guard`).
-
-The object as it stands in the cluster, read for who wrote it, and whether that was us.
-
-`publish` asks before every write. Lists of this kind belong to one writer as a whole (exporter spec 1.6), so that
-whoever owns the zones or attributes, by the server's own bookkeeping, is the one who writes reports. Another agent of
-ours goes by the same name there and is told by what it signs its reports with. Pure; nothing here acts.
-
-Whether to write at all: two publishers on one node overwrite each other, so that one of them has to stand back.
-
-`publish` tells what it finds in the cluster and asks. What others left behind is taken over once; if it is written over
-ours after that, somebody else is at work, and we stand back. Every ten periods we try again: whoever is still at work
-is found out by his next write. Once the object is gone we write at once. A label that claims the object counts as long
-as it is there (exporter spec 1.13). Pure: time is an argument.
-"""
+The agent's cycle calls `publish` after every snapshot; failures are raised as `kube.errors`, and the next snapshot
+brings a newer report. The object is read once per period: a deleted object is written again. `Published` tells who
+wrote the object, by its managed fields: the owner of zones and attributes is the publisher (exporter spec 1.6).
+`Ownership` decides whether to write: the agent takes over an old object once; if another publisher then overwrites it,
+the agent stops, and retries every ten periods. A label that claims the object also stops it (exporter spec 1.13)."""
 
 from __future__ import annotations
 

@@ -1,15 +1,9 @@
-"""What the kubelet's managers wrote down of their state: CPUs, memory and devices, pod by pod.
+"""Reads the checkpoints of the kubelet's CPU, memory and device managers, and verifies their checksums.
 
-`readings` hands in the bytes of the files; `inventory` takes free CPUs and memory groups from here, because
-podresources is silent on what plain init containers hold (engine spec R3). The files are no API: whatever does not look
-and add up as a known kubelet writes it, a half-written one too, is a BadObject, and the next look may find better.
-
-The checksums of the kubelet's checkpoints: FNV-1a over what Go's spew prints of the value.
-
-`checkpoints` asks whether a file says what was written, so that one cut short or patched by hand is noticed. Newer
-files carry their content as one text with a checksum of that; older ones sum up the structs, whose printed form, types
-and field names included, is written out here (kubelet spec 9).
-"""
+`readings` passes the bytes; `inventory` takes free CPUs and memory groups from here, because podresources omits plain
+init containers (engine spec R3). The files are not an API: a file that is incomplete or does not match a known
+kubelet's format is a BadObject, and the next snapshot may find a valid one. Checksums are FNV-1a over Go's spew output
+of the value, including type and field names (kubelet spec 9)."""
 
 from __future__ import annotations
 

@@ -1,14 +1,9 @@
-"""Which of the files that we look at were touched: told by the kernel where it can, found by looking where not.
+"""Watches files for changes: by inotify where the kernel offers it, otherwise by comparing them.
 
-`triggers` holds one `Watch` for all its files and is called back, with the reason that belongs to a file, whenever one
-appears, is replaced, is written or goes. Folders may be missing, come later, or be replaced as a whole: those that the
-kernel does not watch are looked at again in every `look`, which also is all there is without inotify.
-
-The kernel's word that something in a folder changed: the four calls of inotify, by ctypes.
-
-`watching` is the only user. Folders are watched and never files: what matters here is renamed into place, which ends
-the watch of a file and not that of its folder (D-15). `OSError` where the system has no inotify or no more of it.
-"""
+`triggers` and `readings` hold a `Watch` and get the reason of each file that appears, is replaced, is written or is
+deleted. Folders may be missing, appear later, or be replaced. Folders are watched, never files: the kubelet renames
+files into place, which ends the watch of a file (D-15). Written by hand with ctypes: four calls, as small as
+inotify_simple."""
 
 from __future__ import annotations
 

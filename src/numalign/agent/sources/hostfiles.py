@@ -1,7 +1,7 @@
-"""The small files of a node, read so that a missing or damaged one costs one value and never the rest.
+"""Reads small files of a node so that a missing or damaged one costs one value only.
 
-`sysfs`, `checkpoints` and `kubeletconfig` read through here. A file that is not there is None without a word, since
-machines differ; one that is there and cannot be used is None with a problem, as a sentence for logs and people."""
+`sysfs`, `checkpoints` and `kubeletconfig` read through it. A missing file is None without a problem, since machines
+differ; a file that cannot be used is None with a problem as a sentence."""
 
 from __future__ import annotations
 

@@ -1,20 +1,10 @@
-"""How this node's kubelet is configured: what it says itself, else its file with drop-ins and flags over it.
+"""Determines the configuration of this node's kubelet: /configz, otherwise its file with drop-ins and flags.
 
-`readings` calls `read` now and then. /configz comes first, because it alone has everything in it (exporter spec 10);
-files are merged by the kubelet's own rules and given its defaults (D-08). Where nothing can be read the kubelet's
-defaults are assumed, and that is said: `assumed` keeps a guess from passing for a fact.
-
-The kubelet's command line, as far as it decides admission: which files it reads, and what its flags overrule.
-
-`kubeletconfig` asks `found` for the running kubelet of a root folder, where /proc shows other processes at all. Flags
-win over every file (exporter spec 10); a flag with a map or a list takes the place of the whole of it, except for
-feature gates, which are merged.
-
-Asking the kubelet itself how it is configured: its /configz, through the API server.
-
-`kubeletconfig.Sources` holds what is returned here. It takes the right to get nodes/proxy, which is broad (exporter
-spec 5.4, 10), so that it has to be asked for.
-"""
+`readings` calls `read` periodically. /configz takes precedence, because it alone is complete (exporter spec 10); it
+needs the right to get nodes/proxy, which is broad, so the user has to ask for it (exporter spec 5.4). Files are merged
+by the kubelet's rules and completed with its defaults (D-08). Flags of the running kubelet override every file; a flag
+with a map or a list replaces all of it, except for feature gates, which are merged. Where nothing can be read, the
+kubelet's defaults are assumed and `assumed` says so."""
 
 from __future__ import annotations
 

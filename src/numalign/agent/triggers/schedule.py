@@ -1,8 +1,9 @@
-"""When to look at the node again: pure, so that every rule about time can be read and tested without any passing.
+"""Decides when to read the node again. Pure: time is an argument.
 
-`triggers` tells of wishes and asks when the next look is due. Wishes that come close together make one look, a little
-after the first, and looks keep a distance; a wish is never lost, one that comes during a look makes another. Without
-wishes there is a look every period, spread so that the nodes of a cluster do not all write at once."""
+`triggers` reports requests and asks for the time of the next snapshot. Requests that come close together make one
+snapshot, shortly after the first, and snapshots keep a minimum distance. No request is lost: one that comes during a
+snapshot makes another. Without requests there is a snapshot every period, with jitter, so that the nodes of a cluster
+do not all write at once."""
 
 from __future__ import annotations
 

@@ -1,15 +1,9 @@
-"""What makes the agent look at its node: the kubelet's files, a file to be touched, and time.
+"""Waits for the next reason to read the node: the kubelet's files, a notification file, lost devices, and time.
 
-`main` waits here between two looks and gets the reasons for the next one. Whether and when is decided in `pace`, which
-files were touched in `watching`; this module only waits. Time is that of a clock that never jumps.
-
-Devices that go without a file that changes: the kubelet is asked every few seconds what it offers.
-
-It stands between the looks and the kubelet, so that it knows what the last look was told, and `main` runs `follow`
-beside the agent. When a device plugin dies, the kubelet notes in its memory alone that the devices are gone; until a
-report says so, pods are sent for them and turned away. A plugin that registers changes a checkpoint, so that where
-there are no devices there is nothing to ask for.
-"""
+`cycle` waits here between two snapshots. `schedule` decides when, `filewatch` reports changed files. `DeviceWatch` asks
+the kubelet every few seconds which devices it offers: when a device plugin dies, the kubelet changes no file, and until
+a report says so, pods are bound to the node and rejected. A plugin that registers changes a checkpoint, so nodes
+without devices are not polled."""
 
 from __future__ import annotations
 

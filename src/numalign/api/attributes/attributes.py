@@ -1,9 +1,8 @@
-"""Our own attributes of a topology report: what makes predictions exact, in text that others skip unread.
+"""The attributes that the agent adds to a topology report: the facts that make predictions exact.
 
-`nrt` calls `read` and `write`; the agent fills `NodeFacts`, the scheduler reads it. Each attribute has a name under
-`numalign.io/`, a version tag and a codec in the module of its concept. A newer version or an unknown name is
-reported and skipped; a text that breaks its grammar is a BadObject from `decode` and a guess from `read`.
-"""
+`nrt.normalise` calls `read` and `write`; the agent fills `NodeFacts`, and the scheduler reads it. Each attribute has a
+name under `numalign.io/`, a version tag and a codec in the module of its subject. A newer version or an unknown name is
+reported and skipped. A malformed text is a BadObject from `decode` and a repair from `read`."""
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache

@@ -1,10 +1,9 @@
-"""Which hardware threads form a core, and where each core sits: zone, socket and L3 group.
+"""Which hardware threads form a core, and the zone, socket and L3 group of each core.
 
-The agent publishes it so that a scheduler can run the CPU manager's picker on real CPU ids. The text names one group
-of cores per zone, socket and L3, and inside a group runs of alike cores: `0.0.0:0+64*8` is eight cores in zone 0,
-socket 0, L3 0, the first with the threads 0 and 64, the next with 1 and 65. Any machine has an exact text, with gaps,
-uneven cores and all; a regular one has a short text.
-"""
+The agent publishes it so that a scheduler can run the CPU Manager's assignment on real CPU ids. The text has one group
+of cores per zone, socket and L3, and inside a group runs of similar cores: `0.0.0:0+64*8` is eight cores in zone 0,
+socket 0, L3 0, the first with the threads 0 and 64, the next with 1 and 65. Every machine has an exact text; a regular
+one has a short text."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence

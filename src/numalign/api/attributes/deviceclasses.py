@@ -1,9 +1,8 @@
-"""Devices of a node counted by the exact set of zones each is attached to.
+"""Devices of a node, counted by the exact set of zones that each is attached to.
 
-A topology report lists a device under each of its zones, so a card on two zones counts twice and one on no zone not at
-all. The kubelet's device manager looks at zone sets and at unhealthy devices too (kubelet spec 7.2). The agent
-publishes these counts; `attributes` calls the codec.
-"""
+A topology report lists a device under each of its zones, so a device on two zones counts twice, and one without a zone
+not at all. The kubelet's Device Manager uses zone sets and unhealthy devices, too (kubelet spec 7.2). The agent
+publishes these counts; `attributes` calls the codec."""
 
 import re
 from collections.abc import Iterable

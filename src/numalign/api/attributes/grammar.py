@@ -1,14 +1,8 @@
-"""The common alphabet of our own report attributes: version tags, words, numbers, sizes, zone sets.
+"""The grammar that our report attributes share: version tags, words, numbers, sizes, zone names and zone sets.
 
-The modules that own an attribute (`managers`, `coremap`, `memorystate`, `deviceclasses`, `podplacements`) build their
-grammar from these pieces; docs/concepts/attributes.md shows the whole of it. Values hold no sign that JSON or YAML
-would have to escape. Every reader raises `AttributeTextError`, and nothing else, for a text it does not understand.
-
-The name of a zone in topology reports: NUMA node 3 is "node-3".
-
-The one place that knows it. Writers get this name; the reader also takes a sign and leading zeros, as the reference
-plugin does (scheduler plugin spec 4).
-"""
+The modules that own an attribute build on it; docs/concepts/attributes.md shows the whole grammar. Values contain no
+character that JSON or YAML would escape. Every reader raises only `AttributeTextError`. Zone 3 is named "node-3"; the
+reader of zone names also accepts a sign and leading zeros, as the reference plugin does (scheduler plugin spec 4)."""
 
 import re
 import sys

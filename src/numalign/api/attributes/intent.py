@@ -1,10 +1,8 @@
-"""What a pod's owner wants of NUMA alignment, in two annotations on the pod.
+"""The NUMA alignment that a pod's owner requests, in two annotations.
 
-The scheduler's intake calls `intent`; docs/concepts/attributes.md says what the words mean on which node. A pod
-without the
-annotations has no wishes: the node's own policy and scope decide. A word that is not known is a BadObject that names
-the annotation, because a typing error that silently drops a requirement would be found too late.
-"""
+The scheduler's intake calls `intent`; docs/concepts/attributes.md describes the values. For a pod without the
+annotations, the node's policy and scope decide. An unknown value is a BadObject that names the annotation, because a
+typing error must not silently drop a requirement."""
 
 from collections.abc import Mapping
 from typing import Final, Literal, TypeVar

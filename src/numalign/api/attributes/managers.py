@@ -1,15 +1,9 @@
-"""How the node's kubelet is set up, as our agent publishes it beside the standard attributes.
+"""The configuration and memory state of a node's kubelet, as the agent publishes them.
 
-`attributes` calls the codecs here: policies and options of the managers, the kubelet's version with the feature gates
-that matter, and the memory reserved per zone. Policy and scope of the Topology Manager are not here, because the
-standard attributes carry them. The kubelet room turns these structs into its settings.
-
-The memory manager's table as the kubelet checkpoints it: what is free per zone, and which zones are grouped.
-
-A zone whose memory is pinned together with others belongs to a group, and the kubelet gives memory only to whole
-groups (kubelet spec 6.7); the plain numbers of a topology report cannot show that. The agent publishes this table from
-the checkpoint; `attributes` calls the codec.
-"""
+`attributes` calls the codecs: policies and options of the managers, the kubelet's version with the feature gates that
+matter, reserved memory by zone, and the Memory Manager's table of free memory and zone groups, which plain amounts
+cannot express (kubelet spec 6.7). Policy and scope of the Topology Manager are standard attributes. The kubelet model
+turns these structs into its settings and state."""
 
 import re
 from collections.abc import Iterable, Mapping

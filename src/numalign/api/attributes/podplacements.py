@@ -1,15 +1,9 @@
-"""What every pod on a node holds exclusively: CPUs, memory blocks and devices, container by container.
+"""What every pod on a node holds exclusively: CPUs, memory blocks and devices, by container; with its compact text.
 
-The agent publishes it from the pod resources API and the managers' checkpoints; the ledger turns it into observed
-placements; the kubelet room restores its state from it. The structs are here, the compact text is `placementtext`.
-Sets of CPUs and zones are integers, bit n standing for CPU or zone n.
-
-The compact text of pod placements, small enough to sit in every report of a full node.
-
-`attributes` calls `encode` and `decode`. Names of containers, memory types and resources are written once, in a list
-of words at the front, and referred to by their position; a pod in the namespace of the one before leaves it out; a
-uid that is a UUID takes 22 signs. docs/concepts/attributes.md gives the grammar with an example.
-"""
+The agent publishes it from podresources and the checkpoints. The ledger turns it into observed placements, and the
+kubelet model restores its state from it. Sets of CPUs and zones are integers with bit n for CPU or zone n. The text
+writes each name once, in a list at the front, omits a repeated namespace, and packs a UUID into 22 characters;
+docs/concepts/attributes.md gives the grammar."""
 
 import base64
 import re

@@ -1,9 +1,8 @@
-"""What had to be guessed, repaired or left out while reading a topology report.
+"""What a reader of a topology report had to assume, repair or skip.
 
-Reports come from several publishers, each with quirks of its own, and one odd value must not cost a node its place in
-the schedule. Every reader in this room notes here what it did instead; `NodeTopology.guesses` carries the notes to
-`doctor`, `explain` and the log. They are data; sentences are made elsewhere.
-"""
+Publishers differ, and one malformed value must not exclude a node from scheduling. Every reader of a report records
+here what it did instead; `NodeTopology.guesses` carries the records to `explain` and the log. They are data; sentences
+are made elsewhere."""
 
 from enum import StrEnum
 from typing import Final

@@ -1,8 +1,7 @@
-"""CPU sets as integers: bit n set means CPU n is a member.
+"""CPU sets as integers: bit n means CPU n.
 
-The kubelet model does its set algebra on these integers (`a & b`, `a & ~b`, `a.bit_count()`); this module turns them
-into the list format of the kubelet and the kernel ("0-3,8", nothing for the empty set) and back. It keeps no state.
-"""
+The kubelet model uses the integers as sets (`a & b`, `a & ~b`, `a.bit_count()`). This module converts them from and to
+the list format of the kubelet and the kernel ("0-3,8", empty for the empty set)."""
 
 import re
 from collections.abc import Iterable, Iterator

@@ -1,14 +1,9 @@
-"""The one door through which Kubernetes objects enter: JSON bytes or a parsed YAML mapping in, a typed struct out.
+"""Decodes Kubernetes objects: JSON bytes or a parsed YAML mapping in, a typed struct out.
 
-The client, the simulator and the command line call `decode`. Whatever is wrong with the input comes out as one
-`BadObject` that names the object, the field and the remedy; nothing else is ever raised. A null counts as an absent
-field, as in Kubernetes. The good case is one pass of msgspec; only what fails there is looked at a second time.
-
-JSON merge patch (RFC 7386): a tree laid over a tree, where null takes away.
-
-The embedded API server patches objects with it, and the agent merges a kubelet's drop-in files as the kubelet does.
-Neither argument is changed.
-"""
+The client, the simulator and the command line call `decode`. It raises only `BadObject`, which names the object, the
+field and the remedy. A null counts as an absent field, as in Kubernetes. A valid object takes one pass of msgspec; only
+an invalid one is examined again. `merge_patch` is JSON merge patch (RFC 7386): the embedded API server patches with it,
+and the agent merges a kubelet's drop-in files with it."""
 
 from __future__ import annotations
 

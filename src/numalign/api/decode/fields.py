@@ -1,11 +1,8 @@
-"""The values of a parsed file, each with the path that names it.
+"""The values of a parsed file, each with its path; and durations (15s, 1m30s, 500ms, 1.5h).
 
-Readers of files (machines, kubelet and scheduler configurations) walk YAML or JSON with these functions instead of
-indexing it, so that whatever is wrong comes out as a BadObject that names the file and the field. Nothing here knows
-what the fields mean. An absent key and an explicit null are the same, as they are for Kubernetes.
-
-Lengths of time as Kubernetes configurations write them: 15s, 1m30s, 500ms, 1.5h; always text, never a number.
-"""
+Readers of machine files and of kubelet and scheduler configurations use these functions instead of indexing YAML or
+JSON, so that every error is a BadObject that names the file and the field. An absent key and a null are the same, as in
+Kubernetes."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""How Kubernetes objects look in this package, and how they become JSON.
+"""The base of all structs that are read from or written to an API server.
 
-`Wire` is the base of every struct that is read from or written to an API server: frozen, camelCase on the wire, absent
-fields at their defaults, unknown fields ignored, defaults left out when written. The two hooks teach msgspec our
-quantities. Reading, with its errors, is `decode`.
-"""
+`Wire` is frozen, camelCase on the wire, fills in defaults for absent fields, ignores unknown fields, and omits defaults
+when written. Two hooks teach msgspec quantities. `decode` reads structs and reports errors."""
 
 from typing import Annotated, Any, Final
 

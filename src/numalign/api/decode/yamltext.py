@@ -1,9 +1,8 @@
-"""YAML text into plain values: each document with the place where it stands.
+"""Parses YAML text into plain values, each document with its position.
 
-Files of the command line, bodies sent to the embedded API server and scenarios are all read through `documents`.
-Whatever is wrong with a text comes out as a BadObject with the line, and none can take the process down: nesting and
-what aliases expand to are limited, and nothing is constructed before that is known; how long a text may be is up to who
-read it. Scalars mean what they mean to kubectl, so a date is text."""
+The command line, the embedded API server and scenarios read YAML through `documents`. Every error is a BadObject with
+the line, and no text can crash the process: nesting and the expansion of aliases are limited before anything is
+constructed. The caller limits the length. Scalars have kubectl's meaning, so a date is text."""
 
 from __future__ import annotations
 

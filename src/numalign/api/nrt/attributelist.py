@@ -1,8 +1,7 @@
-"""Lists of attributes, as reports and their zones carry them: looked up, changed and merged without losing others'.
+"""Lists of attributes of reports and zones: lookup, change and merge.
 
-The same rules as upstream's helper (exporter spec 1.12): the first of a name counts, order is kept, lists are never
-changed in place. The agent merges its attributes into an object that others write to as well.
-"""
+The rules are those of the upstream helper (exporter spec 1.12): the first entry of a name counts, the order is kept,
+and lists are never changed in place. The agent merges its attributes into objects that other publishers write, too."""
 
 from collections.abc import Collection, Iterable, Sequence
 

@@ -1,10 +1,9 @@
-"""The pod-set fingerprint v001: which pods a topology report speaks of, in 24 characters.
+"""The pod-set fingerprint v001: identifies the pods of a topology report in 24 characters.
 
-The agent signs the pods it saw, the scheduler signs the pods it knows of, and equal texts mean that the report is
-current. Exactly upstream's algorithm (exporter spec 7, scheduler plugin spec 14), on the standard XXH64. A pod is
-its namespace and name, so one that was deleted and made again under its name is not told apart. Which pods take
-part depends on the method; `included` applies it to pods whose exclusiveness the caller has judged.
-"""
+The agent computes it over the pods it sees, the scheduler over the pods it knows; equal texts mean that the report is
+current. The algorithm is upstream's (exporter spec 7, scheduler plugin spec 14), on XXH64. A pod is its namespace and
+name, so a pod that was deleted and created again is the same. The method decides which pods take part; `included`
+applies it to pods whose exclusiveness the caller determined."""
 
 import re
 import struct

@@ -1,9 +1,8 @@
-"""LEB89: whole numbers as short printable text, without the signs that JSON or HTML would escape.
+"""LEB89: integers as short printable text, without characters that JSON or HTML would escape.
 
-`placementcodec` writes its vectors in it. One symbol holds 0 to 63, two reach 1,663, and no separator is needed
-because only the last symbol of a number is a terminal (exporter spec 8.2). The reader refuses what the upstream
-decoder mistakes for a value: foreign bytes, text that ends inside a number, and longer spellings than needed.
-"""
+`placementcodec` writes its vectors in it. One symbol holds 0 to 63, two reach 1,663; only the last symbol of a number
+is a terminal, so no separator is needed (exporter spec 8.2). The reader refuses what the upstream decoder accepts by
+mistake: foreign bytes, incomplete numbers and overlong spellings. Written by hand: no library implements it."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final

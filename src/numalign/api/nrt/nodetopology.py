@@ -1,10 +1,8 @@
-"""A node's topology in one canonical form, whoever published it.
+"""A node's topology in one canonical form, for every publisher.
 
-`nrt.normalise` makes it from a report of either version, `nrt.encode` writes it, `kubelet.report` builds it, and
-`placement.reports.read` turns it into a row. Amounts are exact integers that fit int64: cpu in thousandths, everything
-else in whole units (bytes, devices). Zones go by their real ids, which may have gaps, and everything is in ascending
-order.
-"""
+`normalise` makes it from a report of either version, `encode` writes it, `kubelet.report` builds it, and
+`placement.reports` turns it into a row. Amounts are integers that fit int64: cpu in thousandths, everything else in
+whole units. Zones have their real ids, which may have gaps, and everything is in ascending order."""
 
 from collections.abc import Mapping
 from typing import Final

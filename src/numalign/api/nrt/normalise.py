@@ -1,21 +1,10 @@
 """Topology reports: from any publisher's object to one NodeTopology, and back to an object.
 
-Intake calls `normalise(nrtwire.decode(raw))`, the agent and the simulator `encode`. Reading never fails on an object
-that could be decoded: whatever is odd about it is repaired or left out and listed in `guesses`. Writing is canonical:
-equal topologies give equal bytes. Objects of v1alpha1 have no top-level attributes and carry far less.
-
-Three written quantities of a zone's resource, made into consistent integers.
-
-`nrtzones` calls `read` for every resource of every zone. The result always keeps 0 <= available <= allocatable <=
-capacity and fits int64, however strange the report; every repair is noted. Where a number cannot be trusted we believe
-the one that promises less, so that a guess never puts a pod where it cannot run.
-
-The zones of a topology report: wire structs in, canonical zones out.
-
-`nrt` calls `read` and `write`. Only zones of the type for NUMA nodes count, and only under names that carry an id
-(exporter spec 1.7). Of two entries for one zone, resource or cost the later one counts, as in the reference (scheduler
-plugin spec 4); of two attributes the first. What is skipped or repaired is noted, and never costs more than itself.
-"""
+The scheduler's intake calls `normalise`, the agent and the simulator `encode`. Reading never fails on a decoded object:
+malformed values are repaired or skipped and listed in `guesses`. Only zones of type Node count, under names with an id
+(exporter spec 1.7). Of two entries for one zone, resource or cost the later one counts, of two attributes the first
+(scheduler plugin spec 4). Amounts always keep 0 <= available <= allocatable <= capacity; where a number is doubtful,
+the smaller promise counts. Writing is canonical: equal topologies give equal bytes."""
 
 import re
 import sys

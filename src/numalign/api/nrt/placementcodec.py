@@ -1,10 +1,9 @@
-"""Upstream's per-container placement (numaplacement, npv0v001): which NUMA node each container sits on, in a few bytes.
+"""Upstream's placement of containers (numaplacement, npv0v001): the NUMA node of each container, in a few bytes.
 
-A report carries one metadata text and, per zone, one vector of offsets into the sorted hashes of all placed
-containers; the busiest zone needs no vector. Writer and reader must therefore know the same containers. `encode`
-makes a payload, `decode` resolves one against the reader's containers, `validate` says what is wrong with it. All
-rules are those of upstream v0.1.0 (exporter spec 8, scheduler plugin spec 15), and hostile vectors are refused.
-"""
+A report carries one metadata text and, per zone, one vector of offsets into the sorted hashes of all placed containers;
+the busiest zone needs no vector. Writer and reader must know the same containers. `encode` makes a payload, `decode`
+resolves one against the reader's containers, `validate` checks it. The rules are those of upstream v0.1.0 (exporter
+spec 8, scheduler plugin spec 15); hostile vectors are refused."""
 
 import re
 from collections.abc import Iterable, Mapping

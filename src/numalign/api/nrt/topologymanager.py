@@ -1,9 +1,8 @@
-"""The Topology Manager's settings in a topology report: policy, scope, and how many zones it may have.
+"""The Topology Manager's settings in a topology report: policy, scope, and the maximum number of zones.
 
-`nrt` calls `read` and `write`. Publishers use three top-level attributes; older ones a single token for policy and
-scope in `topologyPolicies`, which an attribute overrides field by field (scheduler plugin spec 3). Of repeated
-attributes the last valid one counts, unlike everywhere else in a report, because the reference reads them so.
-"""
+`normalise` calls `read` and `write`. Publishers use three top-level attributes; older ones a single token in
+`topologyPolicies`, which an attribute overrides field by field (scheduler plugin spec 3). Of repeated attributes the
+last valid one counts, because the reference plugin reads them so."""
 
 import re
 from collections.abc import Callable, Sequence

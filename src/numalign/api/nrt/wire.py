@@ -1,14 +1,8 @@
-"""NodeResourceTopology objects as they travel, v1alpha1 and v1alpha2 alike.
+"""NodeResourceTopology objects on the wire, v1alpha1 and v1alpha2.
 
-`decode` reads one from JSON or a parsed mapping: in one pass if the object keeps its schema, else piece by piece, so
-that one odd zone costs that zone and not the report. What was left out is on the `Salvaged` object it then returns.
-`nrt` turns these structs into a NodeTopology and back; nothing here judges a value.
-
-As much of a document as fits a struct.
-
-`nrtwire` turns to it when a report does not decode as a whole: what fits is kept, and of the rest only the smallest
-part that does not fit is left out and noted, with its path. Never raises, whatever the document holds.
-"""
+`decode` reads one from JSON or a parsed mapping: in one pass if the object matches its schema, otherwise piece by
+piece, so that a malformed zone costs that zone only. The `Salvaged` object lists what was skipped, with paths. Values
+are not judged here; `normalise` does that."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import NoneType, UnionType

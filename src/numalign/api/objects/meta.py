@@ -1,7 +1,6 @@
-"""What every Kubernetes object carries: its name, owners and versions.
+"""The metadata of every Kubernetes object: name, owners and versions.
 
-Time stamps stay RFC 3339 text here; whoever holds them against a clock parses them.
-"""
+Time stamps stay RFC 3339 text; a caller that compares them with a clock parses them."""
 
 import msgspec
 

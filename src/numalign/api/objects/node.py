@@ -1,8 +1,6 @@
-"""Nodes, as far as scheduling looks at them.
+"""Nodes, with the fields that scheduling uses.
 
-Informers and the command line make these through `decode`; the stock scheduler's rules and the placement columns read
-them.
-"""
+Informers and the command line decode them; the scheduling rules and the placement columns read them."""
 
 import msgspec
 

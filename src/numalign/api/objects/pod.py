@@ -1,18 +1,8 @@
-"""Pods, as far as scheduling and admission on the node look at them.
+"""Pods, with the fields that scheduling and admission use: containers, volumes, affinity and spreading.
 
-Informers and the command line make these through `decode`, the scheduler's shapes and the kubelet model read them;
-nothing changes one. Amounts are `Quantity` objects. What a pod asks for in total is in `requests`, its class in `qos`.
-
-Volumes as a pod names them, as far as scheduling looks at them.
-
-Parts of `PodSpec`. Claims, and the few kinds of inline disk that can be in one place only, decide where a pod can run;
-all other kinds are read as a volume with nothing but a name. The objects that claims point at are in `volumes`.
-
-Where a pod wants to be: rules about nodes, about other pods, and about even spreading.
-
-Parts of `PodSpec`; volumes and scheduler profiles carry node selectors too. Only the fields are here: the stock
-scheduler's rules in `placement` hold them against nodes and pods.
-"""
+Informers and the command line decode them; the scheduler and the kubelet model read them. They are immutable. Amounts
+are `Quantity` objects. Totals are in `requests`, the QoS class in `qos`. Claims and the inline disks that exist in one
+place decide where a pod can run; all other volumes have a name only."""
 
 from typing import Final
 

@@ -1,8 +1,7 @@
 """The QoS class of a pod, which decides whether the kubelet's managers pin it (kubelet spec 1.1).
 
-`of` is asked by the kubelet model, by shapes and by the reference plugin. What the API server wrote into the status
-wins; otherwise the class follows from requests and limits, which are taken as already defaulted.
-"""
+The kubelet model, the shapes and the reference plugin call `of`. The class in the pod's status takes precedence;
+otherwise it follows from requests and limits, which must be defaulted."""
 
 from enum import StrEnum
 from typing import Final

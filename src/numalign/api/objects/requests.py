@@ -1,14 +1,9 @@
-"""What a pod asks for: per container as the API server completes it, and in total as everybody counts it.
+"""What a pod requests: per container as the API server completes it, in total, and as charged to its node.
 
-`defaulted` is for pods that never went through an API server (files, simulations); `effective` is the total that
-the stock scheduler and the kubelet hold against a node (kube-scheduler spec, pod requests).
-
-What the pods on a node count for, in-place resizes included.
-
-The stock scheduler's rules charge nodes with `assigned` and score them with `scored`; a pod that waits for a node is
-in `requests`. While a resize is under way the kubelet still holds the larger of what was asked, allocated and in
-force, so that is what counts (kube-scheduler spec 2.2).
-"""
+`defaulted` is for pods that never passed an API server (files, simulations). `effective` is the total that
+kube-scheduler and the kubelet compare with a node (kube-scheduler spec, pod requests). The rules charge nodes with
+`assigned` and score them with `scored`: during an in-place resize, the largest of the requested, allocated and actual
+amounts counts (kube-scheduler spec 2.2)."""
 
 from collections.abc import Callable, Iterable
 from functools import reduce

@@ -1,8 +1,6 @@
-"""What a resource's name says about it.
+"""Classifies resources by name: hugepages, extended resources, and resources that a pod may set as a whole.
 
-Requests, QoS, the kubelet model and the stock scheduler's rules ask here whether a resource is a hugepage size, an
-extended resource (what device plugins offer) or one that a pod may state for all its containers together.
-"""
+Requests, QoS, the kubelet model and the scheduling rules call it."""
 
 import re
 from typing import Final

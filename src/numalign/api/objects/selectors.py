@@ -1,8 +1,7 @@
-"""Label selectors, as pods, services and disruption budgets write them to point at pods.
+"""Label selectors of pods, services and disruption budgets.
 
-Decoded as a part of those objects; `matches` is the one place that holds a selector against labels. No selector
-matches nothing, an empty one everything. Selectors over nodes have more operators: `nodematching`.
-"""
+`matches` is the only place that applies a selector to labels. A missing selector matches nothing, an empty one
+everything. Node selectors have more operators: `nodematching`."""
 
 from collections.abc import Mapping
 

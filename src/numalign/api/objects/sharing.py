@@ -1,9 +1,8 @@
-"""Pods of one kind share what is equal in them, and so do nodes: clusters have tens of thousands.
+"""Shares equal parts between pods, and between nodes, in memory.
 
-The scheduler's informers pass every pod and node through here before they keep it. What comes out is equal to what went
-in, but for times and for conditions of pods that decide nothing. That parts are the same object, and not only equal,
-also makes them quick to recognise.
-"""
+The scheduler's informers pass every pod and node through it before they store it: clusters have tens of thousands. The
+result equals the input, except for times and conditions of pods that decide nothing. Identical parts are also quick to
+recognise."""
 
 from collections import OrderedDict
 from typing import Final

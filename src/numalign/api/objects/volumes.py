@@ -1,8 +1,7 @@
-"""Storage objects, as far as scheduling looks at them: volumes, claims, classes, and what CSI drivers say about nodes.
+"""Storage objects, with the fields that scheduling uses: volumes, claims, classes, and CSI objects of nodes.
 
-Informers make these through `decode`; the volume rules in `placement` read them. How pods name volumes is in
-`podvolumes`. These structs leave out most of a volume, so they are never written back: changes go out as patches.
-"""
+Informers decode them; the volume rules in `placement` read them. The structs omit most of a volume, so they are never
+written back: changes are patches."""
 
 from typing import Final
 

@@ -1,19 +1,9 @@
-"""Objects that stand behind pods, as far as the stock scheduler looks at them: services, controllers, namespaces.
+"""Objects behind pods, with the fields that scheduling uses: services, controllers, namespaces, budgets, device
+classes.
 
-Informers make these through `decode`. Spreading by default finds out from them which pods belong together; pod
-affinity reads the labels of namespaces.
-
-PodDisruptionBudgets, as far as whoever evicts pods looks at them.
-
-Informers make these through `decode`. Preemption respects budgets where it can: it prefers victims that no budget
-speaks for, but evicts others if there is no other way.
-
-The one thing of dynamic resource allocation that concerns a scheduler which does not take part in it: extended
-resources that a DeviceClass stands for.
-
-`scheduler.claims` looks up whether what a pod asks for like any other resource is a class's in truth (kube-scheduler
-spec 1.8). Everything else of a class is not read.
-"""
+Informers decode them. Default spreading finds pods that belong together; pod affinity reads namespace labels;
+preemption prefers victims without a PodDisruptionBudget. A DeviceClass is read only for the extended resource that it
+implements (kube-scheduler spec 1.8)."""
 
 from __future__ import annotations
 

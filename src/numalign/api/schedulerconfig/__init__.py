@@ -1,4 +1,4 @@
-"""KubeSchedulerConfiguration v1, as kube-scheduler reads it: strictly, with its defaults, limits and plugin sets.
+"""KubeSchedulerConfiguration v1, read as kube-scheduler does: strictly, with its defaults, limits and plugin sets.
 
-`configuration.read` is the way in. What plugins of others take as settings is theirs to read: whoever calls brings a
-reader for each (kube-scheduler spec 6)."""
+`configuration.read` is the entry point. Callers pass readers for the arguments of plugins that are not kube-scheduler's
+(kube-scheduler spec 6)."""

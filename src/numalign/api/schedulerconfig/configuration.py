@@ -1,20 +1,9 @@
-"""A KubeSchedulerConfiguration file as what a scheduler is to do.
+"""Reads a KubeSchedulerConfiguration: profiles with their plugin sets, leader election and client connection.
 
-The command line and the scheduler's start hand in the parsed file, and readers for settings of plugins that are not the
-stock scheduler's. Everything unknown, doubtful or impossible is refused with the path of the field; what is read and
-has no effect here is told in `warnings` (kube-scheduler spec 6.1).
-
-Parts of a configuration that are not about pods: who leads, and how to reach the API server.
-
-Read by `configuration`. Defaults and limits are the stock scheduler's (kube-scheduler spec 6.1), with two exceptions
-that a scheduler beside the stock one needs: a lease of its own, and calls that nobody slows down unless asked to.
-
-What a profile's lists of plugins come to: who runs at which point, in which order, with which weight.
-
-Lists at a single point and under multiPoint are put together with the defaults as the stock scheduler does it
-(kube-scheduler spec 6.2). The plugin for zones runs by default as well; a profile that enables it anywhere has it
-exactly as it says, so that a configuration of the Go plugin means here what it means there.
-"""
+The command line and the scheduler's start pass the parsed file. Unknown or invalid values are refused with the path of
+the field; values without effect are listed in `warnings` (kube-scheduler spec 6.1). Defaults are kube-scheduler's,
+except for a lease of its own and no client-side rate limit. Plugin lists are combined as kube-scheduler does
+(kube-scheduler spec 6.2). The zone plugin runs by default; a profile that enables it has it exactly as it says."""
 
 from __future__ import annotations
 

@@ -1,28 +1,8 @@
-"""Settings of plugins, `<plugin>Args`: read strictly, completed with the stock defaults, held against the stock limits.
+"""Arguments of the scheduler's plugins (`<plugin>Args`): read strictly, with kube-scheduler's defaults and limits.
 
-`configuration` reads a profile's pluginConfig through `read`. The structs are those that the rules take; two that no
-rule takes are here (kube-scheduler spec 6.3).
-
-Values of a file into structs, with nothing in them that nobody reads.
-
-`decode` tolerates unknown fields, as readers of API objects must; whoever reads what a person wrote down for us alone
-wants a misspelt name refused. `read` is for that: fields that the struct does not have come out as a BadObject with
-their path, and so does everything that `decode` finds.
-
-Settings of the stock scheduler's plugins that look at one node at a time, as a scheduler profile writes them.
-
-Named and defaulted like the v1 configuration's kinds, so that a profile's pluginConfig decodes into them; the rules in
-`placement` take them as they are. Limits on their values are the configuration's to check.
-
-Settings of the stock scheduler's plugins that look at pods and volumes, as a scheduler profile writes them.
-
-Named and defaulted like the v1 configuration's kinds, so that a profile's pluginConfig decodes into them; the rules in
-`placement` take them as they are. Limits on their values are the configuration's to check.
-
-The stock limits on settings of plugins, each with the path of the field that breaks it (kube-scheduler spec 6.3).
-
-`pluginargs` calls these with a field and what was read from it. Nothing is returned: what is wrong is raised.
-"""
+`configuration` reads a profile's pluginConfig through `read`; the rules in `placement` take the structs as they are.
+Unlike `decode`, `read_strictly` refuses unknown fields, so that a misspelt name is found. A value outside its limits is
+a BadObject with the path of the field (kube-scheduler spec 6.3)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The plugins there are: at which points each of them does something, and which run unless a profile says otherwise.
+"""The known plugins: their extension points, and which run by default.
 
-`pluginsets` works out what a profile's lists come to. Order and weights are the stock scheduler's (kube-scheduler spec
-1.1); the one for zones comes last, where a configuration of the Go plugin puts it too."""
+`configuration` combines them with a profile's lists. Order and weights are kube-scheduler's (kube-scheduler spec 1.1);
+the zone plugin comes last, as in configurations of the Go plugin."""
 
 from __future__ import annotations
 

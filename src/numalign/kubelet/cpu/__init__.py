@@ -1,1 +1,1 @@
-"""The CPU manager: its view of the machine (`topology`), its options, its two pickers and the static policy."""
+"""The CPU Manager: its view of the machine (`topology`), its CPU assignment, its state and the static policy."""

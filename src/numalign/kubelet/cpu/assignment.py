@@ -1,15 +1,11 @@
-"""The packed picker: which CPUs a container gets when they should sit as close together as possible.
+"""Picks the CPUs of a container: packed, or distributed across NUMA zones (cpu_assignment.go).
 
-Whole zones and sockets first, then L3 groups (if asked for), then whole cores, then single CPUs; among equals the one
-with the fewest free CPUs, so that what is already broken into is filled before anything untouched (kubelet spec
-5.6). Orders list only what has free CPUs, and a socket that lies in several zones is listed once per zone, as there.
-
-The distributing picker: `distribute-cpus-across-numa` spreads a container evenly over as few zones as possible.
-
-It tries combinations of zones, scores how evenly free CPUs would be left over all zones, and hands out the remainder
-over the best subset (kubelet spec 5.7). Two properties of the original are part of its answers and kept: combinations
-live in growable arrays that later combinations overwrite, and on some inputs the original never returns.
-"""
+`static` calls it. `take_by_topology_packed` takes whole zones and sockets first, then L3 groups if configured, then
+whole cores, then single CPUs; among equals the one with the fewest free CPUs (kubelet spec 5.6).
+`take_by_topology_distributed` (`distribute-cpus-across-numa`) spreads the CPUs evenly over as few zones as possible: it
+scores combinations of zones by how evenly free CPUs would remain (kubelet spec 5.7). Two properties of the original
+decide its answers and are kept: later combinations overwrite earlier ones in growable arrays, and some inputs never
+end."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What the CPU manager knows: the shared set, who holds which CPUs, and what init containers left to reuse.
+"""The state of the CPU Manager: the shared pool, exclusive CPUs by container, and CPUs that init containers leave.
 
-A value: every change makes a new one. `assignments` and `pods` go into the checkpoint, `reuse` lives only as long as
-the kubelet process (kubelet spec 9)."""
+An immutable value. `assignments` and `pods` are checkpointed; `reuse` lives as long as the kubelet process (kubelet
+spec 9)."""
 
 from __future__ import annotations
 

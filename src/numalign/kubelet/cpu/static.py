@@ -1,14 +1,8 @@
-"""The static CPU policy: who gets CPUs of their own, which, and what hints the topology manager hears about it.
+"""The static CPU policy: start, options, hints and allocation of exclusive CPUs (policy_static.go).
 
-`admission` calls hints, then allocate, with the affinity that the merge settled on. Nothing is rolled back: an
-allocation that fails half-way leaves what it had taken in the state it returns (kubelet spec 5 and 10.3).
-
-The static policy's options: which exist, which exclude each other, which this machine allows (kubelet spec 5.8).
-
-Starting the CPU manager: reserving CPUs, and accepting or refusing the state of an earlier process.
-
-A kubelet that refuses here does not come up at all, so the texts are the ones an administrator finds in its log.
-"""
+`start` starts it: it reserves CPUs, checks the policy options against the machine (kubelet spec 5.8), and accepts or
+refuses a checkpoint; its errors are the kubelet's log texts. `admission` asks for hints, then allocates with the merged
+affinity. Nothing is rolled back: a failed allocation keeps what it had taken (kubelet spec 5 and 10.3)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The CPU manager's view of the machine: which CPUs share a core, an L3, a socket, a zone.
+"""The CPU Manager's view of the machine: which CPUs share a core, an L3 cache, a socket and a zone.
 
-Built once per machine and only read afterwards. Every element is a CPU set (an int, see `api.cpuset`), so that "how
-many of these are free" is one AND and a popcount. Averages over the whole machine decide what counts as a full core or
-socket even where the machine is uneven (kubelet spec 4)."""
+Built once per machine and never changed. Every element is a CPU set (an int, see `api.decode.cpuset`), so that counting
+free CPUs is one AND and a popcount. Averages over the whole machine decide what counts as a full core or socket, also
+on uneven machines (kubelet spec 4)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""The CPUs of one zone in a machine file: `cpus`, `cores`, `socket`, `l3` and their short forms, read and written.
+"""The CPUs of one zone in a machine file: `cpus`, `cores`, `socket`, `l3` and their short forms.
 
-`machinefile` calls `read` for each zone and hands in the cores the zone had before (from `extends`) and the CPUs that
-are already spoken for; `write` finds the shortest form that reads back the same. Nothing else of a zone is known
-here."""
+`machinefile` calls `read` for each zone with the cores that the zone inherits (`extends`) and the CPUs that other zones
+have; `write` finds the shortest form that reads back the same."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""The hardware a kubelet sees: zones with cores, memory and devices.
+"""The hardware that a kubelet sees: zones with cores, memory and devices.
 
-One typed form for every source: presets by name, YAML files, recorded topologies and, on a real node, what the
-agent read. It holds facts only; what the kubelet derives from them (core ids, averages, orders) is in
-`cpu.topology`, and what it is configured to do is in `settings`."""
+Presets, machine files, recorded topologies and the agent all produce this type. It holds facts only: what the kubelet
+derives from them is in `cpu.topology`, and its configuration in `settings`."""
 
 from __future__ import annotations
 

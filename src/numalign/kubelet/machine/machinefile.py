@@ -1,15 +1,9 @@
-"""Machine files: a short form for people to describe a machine in, read and written.
+"""Machine files: reads and writes a short description of a machine, with its devices.
 
-The command line parses YAML or JSON and hands the result to `read`; `write` gives the mapping that reads back as the
-same machine. docs/use/machines.md describes the form. Whatever a file says is checked here, so that the model never
-meets a machine that cannot exist. No I/O.
-
-The `devices` of a machine file, read and written: per resource how many devices, or which, sit in which zone.
-
-`machinefile` calls `read` for each resource, and `write` for the shortest form that reads back the same. The order of
-keys in the file means nothing: devices come by ascending zones, then those without topology, then the listed ones.
-Which of them are handed out to whom is none of this module's business.
-"""
+The command line parses YAML or JSON and calls `read`; `write` returns the mapping that reads back as the same machine.
+docs/use/machines.md describes the format. Everything is checked here, so that the model never gets a machine that
+cannot exist. The order of keys has no meaning: devices come by ascending zones, then those without topology, then
+listed ones. No I/O."""
 
 from __future__ import annotations
 

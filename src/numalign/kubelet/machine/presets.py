@@ -1,9 +1,8 @@
-"""Machines that people know by name, and the few numbers that each is built from.
+"""Named machines, and the numbers that each is built from.
 
-The command line, the simulator and `machinefile` (for `extends`) ask `machine(name)`; docs/use/machines.md lists what
-each stands for. A `Blueprint` describes any regular machine, `build` turns it into a `Machine`. CPUs are numbered
-as Linux does: on x86 the second threads of all cores follow after all first threads, on ARM a core's threads are
-neighbours."""
+The command line, the simulator and `machinefile` (for `extends`) call `machine(name)`; docs/use/machines.md lists them.
+A `Blueprint` describes a regular machine, and `build` makes a `Machine` of it. CPUs are numbered as Linux does: on x86
+the second threads of all cores follow all first threads; on ARM the threads of a core are neighbours."""
 
 from __future__ import annotations
 

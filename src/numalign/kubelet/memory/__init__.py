@@ -1,1 +1,1 @@
-"""The memory manager: its per-zone tables (`state`), the static policy, and what it accepts at start."""
+"""The Memory Manager: its tables by zone (`state`) and the static policy."""

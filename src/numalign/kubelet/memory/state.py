@@ -1,7 +1,7 @@
-"""What the memory manager knows: per zone what is free and whose group it is in, and the blocks of every container.
+"""The state of the Memory Manager: free memory and group of each zone, and the blocks of every container.
 
-A value: every change makes a new one. Blocks span all zones of their group; inside a group amounts are drained zone by
-zone in ascending order, on charge and on release alike, so only the group's sum is meaningful (kubelet spec 6.7)."""
+An immutable value. Blocks span all zones of their group. Inside a group, amounts are charged and released zone by zone
+in ascending order, so only the sum of a group is meaningful (kubelet spec 6.7)."""
 
 from __future__ import annotations
 

@@ -1,17 +1,10 @@
-"""The static memory policy: which zones a container's memory and hugepages are pinned to.
+"""The static memory policy: start, hints and allocation of memory and hugepages (policy_static.go).
 
-Hints say where the request fits by the zones' tables and groups. Allocation starts from the affinity that the merge
-settled on, widens it where too little is free, and refuses what would break a group (kubelet spec 6.3 to 6.6). A
-request that fits nowhere yields no hint at all, so the merge ignores it and allocation refuses it.
-
-Pod-level memory: one budget for the pod, written down container by container (kubelet spec 10.4).
-
-Containers that are not Guaranteed by themselves share what the others leave of the budget. The kubelet subtracts in
-unsigned 64-bit arithmetic and does not look whether a container asks for more than the budget, so the difference may
-wrap around; the records show it, hence so do we.
-
-Starting the memory manager: reservations per zone, and accepting or refusing the state of an earlier process.
-"""
+`start` starts it: it checks the reservations by zone and accepts or refuses a checkpoint. Hints follow from the tables
+and groups of the zones. Allocation starts from the merged affinity, widens it where too little is free, and refuses
+what would break a group (kubelet spec 6.3 to 6.6). A request that fits nowhere yields no hint, so the merge ignores it
+and allocation refuses it. Pod-level memory is one budget, recorded by container (kubelet spec 10.4); the kubelet
+subtracts with unsigned 64-bit arithmetic, which may wrap around, and so does the model."""
 
 from __future__ import annotations
 

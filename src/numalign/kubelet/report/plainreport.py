@@ -1,9 +1,8 @@
-"""A node's report as other publishers write it: the resource topology exporter (RTE) and the NFD topology updater.
+"""A node's report as the resource topology exporter (RTE) and the NFD topology updater write it.
 
-Tests of degraded operation and the simulator call `of`. Both publishers know the Pod Resources API and sysfs, nothing
-else, so plain init containers, reserved CPUs, memory groups and devices without a zone stay hidden, and none of our
-attributes is there. Zones go by their real ids; what both get wrong on machines with gaps (exporter spec, D-02) is not
-imitated."""
+The simulator and tests of degraded operation call `of`. Both publishers know only the Pod Resources API and sysfs, so
+plain init containers, reserved CPUs, memory groups and devices without a zone are missing, and so are our attributes.
+Zones have their real ids; the publishers' errors on machines with gaps are not imitated (exporter spec, D-02)."""
 
 from __future__ import annotations
 

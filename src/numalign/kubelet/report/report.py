@@ -1,15 +1,9 @@
-"""The topology report of a node, as our own agent publishes it: machine and managers' state in, NodeTopology out.
+"""The topology report of a node, as the agent publishes it: machine and managers' state in, NodeTopology out.
 
-The agent and the simulator call `of`; `placement.reports` reads back every number. Zones carry the standard amounts, so
-that any consumer can work with them, and `reportfacts` adds what makes predictions exact. What pods that are gone still
-hold counts as free, because the next admission begins by collecting it (kubelet spec 1). How others report the same
-node is in `plainreport`.
-
-What our own agent adds to a report: the managers' settings and the contents of their checkpoints.
-
-`report` calls `of` with a state from which everything that pods left behind is collected. With these facts
-`placement.reports.read` knows every number, and `placement.commit.restorekubelet` can run the managers themselves.
-"""
+The agent and the simulator call `of`; `placement.reports` reads back every number. Zones carry the standard amounts for
+any consumer. `facts` adds the managers' settings and the contents of their checkpoints, with which
+`placement.commit.restorekubelet` can run the managers. What ended pods still hold counts as free, because the next
+admission collects it (kubelet spec 1)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What every zone still has, and who holds the rest: a node's state as a table of resources and zones.
+"""A node's state as a table of resources and zones: what is free, and which pod holds the rest.
 
-The command line prints it, explanations count with it. Rows are what the managers keep per zone; a resource that no
-manager pins (CPUs without the static policy, say) has a total only. Totals are counted as the scheduler counts them:
-node allocatable less the requests of the pods on it. Amounts are CPUs, bytes and devices; totals of cpu milli-CPUs."""
+The command line prints it and explanations count with it. Rows are what the managers keep per zone; a resource that no
+manager pins has a total only. Totals are node allocatable less the requests of the node's pods, as the scheduler
+counts. Amounts are CPUs, bytes and devices; totals of cpu are milli-CPUs."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Topology hints: which masks suit a resource, and which of them it prefers.
+"""Topology hints: which masks satisfy a request, and which of them are preferred.
 
-A manager describes a resource as a `Room`: what each zone holds and what of it is free. `Room.hints` turns that into
-what the topology manager merges. Up to `LISTABLE` zones that is a `HintList`, every mask in the kubelet's order; on
-larger machines, where the kubelet would enumerate 2^zones masks, the room itself answers questions about single
-masks (`UnlistedHints`), within a budget, and says `Undecided` beyond it."""
+A manager describes a resource as a `Room`: the size of each zone and what of it is free. `Room.hints` makes the hints
+that `merge` takes. Up to `LISTABLE` zones that is a `HintList` of all masks in the kubelet's order. On larger machines
+the kubelet would enumerate 2^zones masks; there `UnlistedHints` answers questions about single masks, and raises
+`Undecided` beyond a budget."""
 
 from __future__ import annotations
 

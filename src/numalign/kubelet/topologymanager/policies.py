@@ -1,8 +1,8 @@
 """The policies of the Topology Manager: `none`, `best_effort`, `restricted`, `single_numa_node`.
 
 Each has one function, as the kubelet has one file for each (policy_none.go, policy_best_effort.go,
-policy_restricted.go, policy_single_numa_node.go). `walk` calls `merge` for every container, or once for a pod under pod
-scope. The policies never look at the resources behind the hints, and allocate nothing (kubelet spec 3.5)."""
+policy_restricted.go, policy_single_numa_node.go). `admission` calls `merge` for every container, or once for a pod
+under pod scope. The policies never look at the resources behind the hints, and allocate nothing (kubelet spec 3.5)."""
 
 from __future__ import annotations
 

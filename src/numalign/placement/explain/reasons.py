@@ -1,8 +1,9 @@
 """Why a pod does not fit on a node, and what would make it fit, as data.
 
 `answers` makes one reason per node, `grouped` and `merged` combine reasons of one kind, `scheduler.explain` makes
-suggestions. Zones go by their real ids, containers by name and place in admission order. Amounts are integers: cpu in thousandths,
-everything else in whole units. This module holds no text: `wording` says reasons and suggestions in sentences."""
+suggestions. Zones go by their real ids, containers by name and place in admission order. Amounts are integers: cpu in
+thousandths, everything else in whole units. `wording` says reasons and suggestions in sentences; no text is made
+here."""
 
 from __future__ import annotations
 
