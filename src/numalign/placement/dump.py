@@ -70,12 +70,12 @@ def _dump(engine: Engine, flavour: ExactFlavour) -> LedgerDump:
     mirror = flavour.mirror
     mirror.refresh()
     ledger = mirror.ledger
-    for book in ledger.books():
+    for book in ledger.nodes():
         ledger.row(book.node)
     trials = _trials(engine.columns, flavour.verdicts)
     used = sorted(number for number in (ledger.shapes() | trials.keys()) if number >= 0)
     return LedgerDump(
-        books=tuple(map(_book, ledger.books())),
+        books=tuple(map(_book, ledger.nodes())),
         resources=tuple(engine.columns.resources.names),
         shapes={number: engine.shapes.all[number].pod for number in used},
         revisions=tuple(ledger.revisions),
@@ -96,7 +96,7 @@ def _adopt(
     shapes = {number: engine.shape(pod).number for number, pod in copy.shapes.items()}
     restoring = _Restoring(copy.resources, engine.columns.resources, shapes, pods)
     mirror, before = flavour.mirror, _undone(copy.revisions, without)
-    known = {book.node: book for book in mirror.ledger.books()}
+    known = {book.node: book for book in mirror.ledger.nodes()}
     mirror.adopt([restoring.book(each, known.get(each.node) or NodeLedger(each.node), before) for each in copy.books])
     for number, tried in copy.trials.items():
         table = flavour.verdicts.table(engine.shapes.all[shapes[number]])

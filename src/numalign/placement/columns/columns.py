@@ -25,9 +25,8 @@ LARGEST: Final = 1 << 52
 VACANT: Final = -1
 UNREPORTED: Final = -2
 """Kind of a row whose node has no report."""
-NOBODY, MIXED, UNSOUND = -1, -2, -3
-"""Tenure of a row, which says whose pods are on their way to the node: none; pods of several shapes, each certain of
-its zones; pods of which some are not certain."""
+NONE_PENDING, SEVERAL_SHAPES, NOT_EXACT = -1, -2, -3
+"""Pending shape of a row: no pod is pending; several shapes, each certain of its zones; some are not certain."""
 
 Amounts = NDArray[np.int64]
 ITEM: Final = 8
@@ -45,7 +44,7 @@ PLAIN: Final = {
     "full_core_cpus": np.int64,
     "pods": np.int32,
     "most_pods": np.int32,
-    "tenure": np.int32,
+    "pending_shape": np.int32,
 }
 FLAGS: Final = ("loose", "split_known")
 APART: Final = tuple(1 << zone for zone in range(MOST_ZONES))
@@ -63,7 +62,7 @@ class FreeState(Struct, frozen=True, kw_only=True):
     full_core_cpus: int = -1
     split_known: bool = False
     loose: bool = False
-    tenure: int = UNSOUND
+    pending_shape: int = NOT_EXACT
 
 
 class Flat(NamedTuple):
@@ -85,7 +84,7 @@ class Flat(NamedTuple):
     requested: memoryview
     kind: memoryview
     loose: memoryview
-    tenure: memoryview
+    pending_shape: memoryview
     full_core_cpus: memoryview
     split_known: memoryview
     busy: memoryview
@@ -115,8 +114,8 @@ class Columns:
     """Free CPUs on cores without a reserved one; negative: not known."""
     pods: NDArray[np.int32]
     most_pods: NDArray[np.int32]
-    tenure: NDArray[np.int32]
-    """The shape of the pods whose turn on the node is open, `NOBODY` or `MIXED`; `UNSOUND`: not exact."""
+    pending_shape: NDArray[np.int32]
+    """The shape of the pending pods, or `NONE_PENDING`, `SEVERAL_SHAPES`, `NOT_EXACT`."""
     loose: NDArray[np.bool_]
     """Rows that kernels cannot decide from numbers alone."""
     split_known: NDArray[np.bool_]
@@ -197,7 +196,7 @@ class Columns:
         flat.full_core_cpus[row] = min(state.full_core_cpus, LARGEST)
         flat.split_known[row] = state.split_known
         flat.loose[row] = state.loose
-        flat.tenure[row] = state.tenure
+        flat.pending_shape[row] = state.pending_shape
         self.log.append(row)
 
     def set_totals(self, row: int, offered: Mapping[str, int], most_pods: int) -> None:

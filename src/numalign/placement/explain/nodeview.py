@@ -93,7 +93,7 @@ def _of(flavour: ExactFlavour, node: str) -> Occupancy | None:
     row = ledger.row(node)
     if row is None:
         return None
-    book = ledger.book(node)
+    book = ledger.node(node)
     rules, names = row.facts.rules, flavour.columns.resources.names
     return Occupancy(
         node=node,

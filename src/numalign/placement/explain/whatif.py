@@ -17,7 +17,7 @@ from numalign.api.nrt.topologymanager import Policy
 from numalign.api.objects.pod import Pod
 from numalign.kubelet import demand as demands
 from numalign.placement.columns import nodetotals
-from numalign.placement.columns.columns import NOBODY, UNREPORTED, VACANT
+from numalign.placement.columns.columns import NONE_PENDING, UNREPORTED, VACANT
 from numalign.placement.columns.holdings import Holding
 from numalign.placement.columns.requests import Ask, Program
 from numalign.placement.columns.shapes import Shape
@@ -120,7 +120,7 @@ class ExactWhatIf:
             return self._admits_all(_with(supposed, own), hopeful, {demands.identity(self._pod): self._pod})
 
     def holders(self, row: int) -> Mapping[str, int]:
-        book = self._mirror.ledger.book(self._columns.names[row])
+        book = self._mirror.ledger.node(self._columns.names[row])
         if book is None or self._asks_nothing(int(self._columns.kind[row])):
             return NOBODY_HOLDS
         everywhere = (1 << len(book.zones)) - 1
@@ -150,7 +150,7 @@ class ExactWhatIf:
         if columns.kind[row] == UNREPORTED:
             return True
         code = int(self._table.codes[row])
-        return bool(code > LAST_RESORT and not columns.loose[row] and columns.tenure[row] == NOBODY)
+        return bool(code > LAST_RESORT and not columns.loose[row] and columns.pending_shape[row] == NONE_PENDING)
 
     def admits_under(self, row: int, policy: Policy) -> bool:
         if self._columns.kind[row] == UNREPORTED:
@@ -162,11 +162,11 @@ class ExactWhatIf:
         return self._placed(self._pod, supposed, {}) is not None
 
     def pending(self, row: int) -> frozenset[str]:
-        book = self._mirror.ledger.book(self._columns.names[row])
+        book = self._mirror.ledger.node(self._columns.names[row])
         return frozenset(book.pending) if book is not None else NO_PODS
 
     def known(self, row: int) -> frozenset[str]:
-        book = self._mirror.ledger.book(self._columns.names[row])
+        book = self._mirror.ledger.node(self._columns.names[row])
         return frozenset(book.records) if book is not None else NO_PODS
 
     def _asks_nothing(self, kind: int) -> bool:

@@ -1,7 +1,7 @@
-"""Amounts per node: what it offers to pods, and what the pods on it ask for.
+"""Node totals: what each node offers to pods, and what its pods request.
 
-`world` writes it, the resource rules read it, by [column, row] so that a resource of all nodes is one block. cpu
-counts in thousandths, all else in units, rounded up. Additions wrap around as the stock scheduler's do."""
+`ClusterState` writes, the resource plugins read, by [column, row]. cpu counts in millicores, everything else in
+units, rounded up. Additions wrap around as kube-scheduler's int64 does."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What the scheduler knows right now: as plain data to look at, and as a snapshot to load again elsewhere.
+"""Shows the state of a running scheduler, and takes a snapshot of it.
 
-`serving` shows `state` under /debug/state (of one pod or node, where one is named), `decisions` under
-/debug/decisions, and `snapshot` under /debug/dump. Nothing is changed by looking, and no secret is in what is shown:
-objects come without environments, and annotations that nobody here reads are left out."""
+`pages` serves `state` under /debug/state, `decisions` under /debug/decisions and the snapshot under /debug/dump.
+Reading changes nothing. No secret is shown: objects come without environments, and only annotations that numalign
+reads are kept."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def decisions(scheduler: Scheduler, pod: str = "") -> list[Plain]:
     """The latest ones, the very latest last."""
     return [
         msgspec.to_builtins(decisionlog.told(turn)) | {"at": _wall(scheduler, turn.at)}
-        for turn in scheduler.recollection.of(pod)
+        for turn in scheduler.decision_log.of(pod)
     ]
 
 
@@ -119,7 +119,7 @@ def _state(scheduler: Scheduler) -> SchedulerState:
         ledger=_ledger(cluster.engine),
         volumes=_assumed_on(scheduler.stock.volumes.volumes),
         claims=_assumed_on(scheduler.stock.volumes.claims),
-        decisions=tuple(map(decisionlog.told, scheduler.recollection)),
+        decisions=tuple(map(decisionlog.told, scheduler.decision_log)),
         queue=_queue(scheduler),
     )
 
@@ -135,7 +135,7 @@ def _assumed_on(shelf: Shelf[Any]) -> tuple[Any, ...]:
 
 def _of_pod(scheduler: Scheduler, pod: str) -> Plain:
     told: Plain = {
-        "stories": [_story(scheduler, story) for story in scheduler.stories.of(pod)],
+        "histories": [_story(scheduler, story) for story in scheduler.histories.of(pod)],
         "decisions": decisions(scheduler, pod),
     }
     namespace, _, name = pod.rpartition("/")
