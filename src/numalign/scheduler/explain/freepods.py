@@ -1,7 +1,7 @@
 """Which pods would have to be gone from a node for another to fit: as few as can be found.
 
 `advising` asks about the nodes that lack least. A single pod is tried first, the smallest holder that will do; else the
-pods of one zone, and then all of the node, of whom as many are spared as possible, small ones first. Pods that come
+pods of one zone, and then all of the node, of which as many are kept as possible, small ones first. Pods that come
 back by themselves (of DaemonSets, or the node's own) are never among them."""
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ MIRRORED: Final = "kubernetes.io/config.mirror"
 
 
 def found(pod: Pod, node: str, answer: RejectedNodes, search: FitSearch) -> Freeing | None:
-    """None: the node would not take the pod even without all others, or nobody can tell."""
+    """None: the node does not fit the pod even without its other pods, or that is not certain."""
     movable = {each.uid: each for each in search.pods_on(node) if _is_movable(each, search)}
-    # Beside pods on their way nothing less than everybody's end could be promised, which is no advice.
+    # Beside in-flight pods only an empty node would be certain, which is no useful advice.
     if not movable or not search.is_settled(pod, node) or not search.fits_without(pod, node, movable):
         return None
     held = nodeview.of(search.cluster.engine, node)
