@@ -61,11 +61,9 @@ class Evaluation:
 
     def program(self, table: VerdictTable, kind: int) -> Program:
         """What nodes of this kind are asked for the shape."""
-        found = table.programs.get(kind)
-        if found is None:
-            resources = self._columns.resources
-            found = table.programs[kind] = requests.program(table.shape, self._columns.kinds[kind], resources)
-            self._columns.ensure_columns(len(resources))
+        resources = self._columns.resources
+        found = requests.program(table.shape, self._columns.kinds[kind], resources)
+        self._columns.ensure_columns(len(resources))
         return found
 
     def plan(self, table: VerdictTable, kind: int) -> Plan:

@@ -16,7 +16,6 @@ from numalign.placement.columns.changelog import Rows
 from numalign.placement.columns.columns import Columns
 from numalign.placement.columns.intent import Judgement
 from numalign.placement.columns.nodefacts import Stock
-from numalign.placement.columns.requests import Program
 from numalign.placement.columns.shapes import Shape
 from numalign.placement.columns.templates import Template, Templates
 from numalign.placement.decisions import Code, Codes
@@ -41,7 +40,6 @@ class VerdictTable:
         """Of so many rows, of which nothing is known yet."""
         self.shape = shape
         self.totals = totals
-        self.programs: dict[int, Program] = {}
         self.plans: dict[int, Plan] = {}
         self.judgements: dict[int, Judgement] = {}
         self.templates: dict[int, Templates] = {}
