@@ -11,18 +11,15 @@ LOCK    = uv pip compile --quiet --universal --python-version 3.11 --generate-ha
 VENV_MADE := $(VENV)/.made
 INSTALLED := $(VENV)/.installed
 DEV_READY := $(VENV)/.dev
-FAST_READY := $(VENV)/.fast
 PEERS_READY := $(VENV)/.peers
 
 .DEFAULT_GOAL := help
-.PHONY: help install fast demo test test-slow lint format bench picture lock apifields clean
+.PHONY: help install demo test test-slow lint format bench picture lock apifields clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install: $(INSTALLED)  ## Make .venv and install numalign and its development kit into it
-
-fast: $(FAST_READY)  ## Add the compiled kernels (numba)
 
 demo: install  ## Show what numalign does, in a few seconds; KEEP=1 leaves the cluster up for kubectl
 	@$(BIN)/numalign demo $(if $(filter-out 0,$(KEEP)),--keep)
@@ -31,11 +28,11 @@ test: lint  ## Run the linters, then all tests that are not slow; those on real 
 	$(BIN)/python -m pytest -n auto --ignore=tests/lab
 	$(BIN)/python -m pytest tests/lab
 
-test-slow: $(DEV_READY) $(FAST_READY) $(PEERS_READY)  ## Run the long campaigns only
+test-slow: $(DEV_READY) $(PEERS_READY)  ## Run the long campaigns only
 	$(BIN)/python -m pytest -n auto -m slow --ignore=tests/lab
 	$(BIN)/python -m pytest -m slow tests/lab
 
-lint: $(DEV_READY) $(FAST_READY) $(PEERS_READY)  ## Check style, format, types and layers
+lint: $(DEV_READY) $(PEERS_READY)  ## Check style, format, types and layers
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
@@ -45,7 +42,7 @@ format: $(DEV_READY)  ## Repair style and format in place
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: install $(FAST_READY) $(PEERS_READY)  ## Measure against peers and limits: BENCH=name FORMAT=table|json
+bench: install $(PEERS_READY)  ## Measure against peers and limits: BENCH=name FORMAT=table|json
 	@$(BIN)/python -m benchmarks $(if $(BENCH),--name $(BENCH)) $(if $(FORMAT),--format $(FORMAT))
 
 picture: $(DEV_READY)  ## Draw docs/demo.svg again from what the demo prints
@@ -67,17 +64,14 @@ $(VENV_MADE):
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(INSTALLED): requirements/build.txt requirements/runtime.txt requirements/tls.txt pyproject.toml devkit/pyproject.toml $(VENV_MADE)
-	$(PIP) install --require-hashes -r requirements/build.txt -r requirements/runtime.txt -r requirements/tls.txt
+$(INSTALLED): requirements/build.txt requirements/runtime.txt requirements/tls.txt requirements/fast.txt pyproject.toml devkit/pyproject.toml $(VENV_MADE)
+	$(PIP) install --require-hashes -r requirements/build.txt -r requirements/runtime.txt -r requirements/tls.txt \
+	  -r requirements/fast.txt
 	$(PIP) install --no-deps --no-build-isolation --editable . --editable ./devkit
 	@touch $@
 
 $(DEV_READY): requirements/dev.txt $(INSTALLED)
 	$(PIP) install --require-hashes -r requirements/dev.txt
-	@touch $@
-
-$(FAST_READY): requirements/fast.txt $(INSTALLED)
-	$(PIP) install --require-hashes -r requirements/fast.txt
 	@touch $@
 
 $(PEERS_READY): requirements/peers.txt $(INSTALLED)

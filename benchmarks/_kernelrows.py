@@ -19,7 +19,7 @@ from numalign.placement.columns.shapes import Shapes
 from numalign.placement.kernels import compiled
 from numalign.placement.kernels import plan as plans
 from numalign.placement.kernels.block import RowBlock
-from numalign.placement.kernels.strategies import Scoring
+from numalign.placement.kernels.plan import Scoring
 
 ZONES, RESOURCES = 8, 6
 

@@ -16,17 +16,24 @@ import numpy as np
 from numalign.api.caches import BoundedCache
 from numalign.api.objects.pod import Pod
 from numalign.kube.client import Client
+from numalign.kube.events.events import Correlator
 from numalign.kube.watch.store import Change
+from numalign.placement.columns.shapes import Shape, Shapes
 from numalign.placement.explain import nodeview
+from numalign.placement.ledger.ledger import Revision
+from numalign.placement.ledger.podrecord import EndedPods
+from numalign.placement.verdicts.verdicts import VerdictTable
 from numalign.scheduler.choose import filtering, scoring
+from numalign.scheduler.choose.decisionlog import DecisionLog
 from numalign.scheduler.choose.filtering import Refused
+from numalign.scheduler.events.podhistory import PodHistories
 from numalign.scheduler.main import Scheduler, Setup
 from tests.placing import views
 
 OURS = ("numalign.scheduler", "numalign.placement", "numalign.kube", "numalign.api.caches")
 CONTAINERS = (list, tuple, set, frozenset, deque)
 MEMORIES = frozenset(
-    {"Stories", "Recollection", "Revision", "Departures", "Correlator", "Shape", "Shapes", "VerdictTable"}
+    each.__name__ for each in (PodHistories, DecisionLog, Revision, EndedPods, Correlator, Shape, Shapes, VerdictTable)
 )
 """Of what was lately, each of a size or an age of its own; a shape has one pod as its example."""
 

@@ -129,7 +129,9 @@ def compared(step: Step, server: RealServer) -> list[Any]:
         return [theirs["message"]] if is_about_patch else []
     if step.way != "apply":
         return differences(step, live, ours, theirs) + unlike(books(step.tracked(live, theirs)), books(theirs))
-    return differences(step, live, ours, theirs) + unlike(books(apply.settled(live, ours)), books(theirs))
+    return differences(step, live, ours, theirs) + unlike(
+        books(apply.unless_only_times_differ(live, ours)), books(theirs)
+    )
 
 
 def unlike(ours: Any, theirs: Any) -> list[Any]:

@@ -159,12 +159,12 @@ def test_a_pod_has_its_whole_story_by_one_key() -> None:
         await asyncio.sleep(20.0)
         embedded.api.delete(PODS, next(pod["metadata"]["name"] for pod in bound(embedded)), "default", grace=0)
         await asyncio.sleep(60.0)
-        (story,) = dumping.state(scheduler, "default/p-6")["stories"]
+        (story,) = dumping.state(scheduler, "default/p-6")["histories"]
         return [line["what"] for line in story["lines"]]
 
     lines = told(plot)
-    assert lines[:2] == ["waits for a node", "unschedulable"]
-    assert lines[-3:] == ["chosen", "bound", "seen on its node"]
+    assert lines[:2] == ["queued", "unschedulable"]
+    assert lines[-3:] == ["node selected", "bound", "binding confirmed"]
 
 
 def bound(embedded: Cluster) -> list[Any]:

@@ -56,7 +56,7 @@ def test_who_waits_is_told_with_the_reason(reach: str) -> None:
 
 def test_a_pod_has_its_story(reach: str) -> None:
     told = look(f"state {reach} --pod placed").stdout
-    for words in ("waits for a node", "chosen: attempt 1", "bound: node", "On node-"):
+    for words in ("queued", "node selected: attempt 1", "bound: node", "On node-"):
         assert words in told
 
 

@@ -55,7 +55,7 @@ no other is left, the kubelet's own managers are asked there, or the search is m
 
 
 class Holder(Protocol):
-    """Whoever knows what a pod gets on its node: a template that it shares with its equals, or `Held`."""
+    """What a pod gets on its node: a template that pods of its shape share, or `Held`."""
 
     @property
     def entries(self) -> tuple[Entry, ...]: ...
@@ -66,7 +66,7 @@ class Holder(Protocol):
 
 
 class Held(Struct, frozen=True):
-    """What one pod gets, and nobody else."""
+    """What one pod gets that shares no template."""
 
     aligned: tuple[Aligned, ...] = ()
     entries: tuple[Entry, ...] = ()
@@ -100,12 +100,12 @@ class Decision(Struct, frozen=True, eq=False, gc=False):
         return self.holder.entries
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Decision) and self._told() == other._told()
+        return isinstance(other, Decision) and self._fields() == other._fields()
 
     def __hash__(self) -> int:
         return hash((self.uid, self.node, self.score))
 
-    def _told(self) -> tuple[object, ...]:
+    def _fields(self) -> tuple[object, ...]:
         return self.uid, self.node, self.score, self.warning, self.placement, self.entries
 
 

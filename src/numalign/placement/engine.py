@@ -118,7 +118,7 @@ class Engine:
         return self.shapes.intern(pod)
 
     def survey(self, shape: Shape, rows: NDArray[np.intp] | None = None) -> Codes:
-        """By row: a score of 0 or more, or one of `decisions.Code`. For whoever picks rows by more than zones.
+        """By row: a score of 0 or more, or one of `decisions.Code`. The scheduler adds its other rules.
 
         `rows`: those that count; others may be left out. The answer is not to be written to, and true until the next
         fact; a row that `place` turned down reads differently at once."""

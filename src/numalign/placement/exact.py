@@ -18,7 +18,7 @@ from numalign.api.objects.pod import Pod
 from numalign.kubelet import demand as demands
 from numalign.placement import kernels
 from numalign.placement.columns import nodetotals, templates
-from numalign.placement.columns.columns import MIXED, NOBODY, UNREPORTED, UNSOUND, Columns
+from numalign.placement.columns.columns import NONE_PENDING, NOT_EXACT, SEVERAL_SHAPES, UNREPORTED, Columns
 from numalign.placement.columns.holdings import Holding, Source
 from numalign.placement.columns.nodetotals import NodeTotals
 from numalign.placement.columns.shapes import Shape, Shapes
@@ -39,7 +39,7 @@ from numalign.placement.decisions import (
 from numalign.placement.facts import BindFailed, Fact
 from numalign.placement.kernels import scalar
 from numalign.placement.kernels.block import Kernel
-from numalign.placement.kernels.strategies import Scoring
+from numalign.placement.kernels.plan import Scoring
 from numalign.placement.ledger.charges import PodLife
 from numalign.placement.ledger.nodeledger import Row
 from numalign.placement.ledger.sync import LedgerSync
@@ -91,7 +91,7 @@ class ExactFlavour:
 
     def shapes_in_use(self) -> set[int]:
         """Numbers that somebody here may ask about."""
-        return self.mirror.ledger.shapes() | self.verdicts.shapes() | set(self.columns.tenure.tolist())
+        return self.mirror.ledger.shapes() | self.verdicts.shapes() | set(self.columns.pending_shape.tolist())
 
     def retain_shapes(self, used: Container[int]) -> None:
         """What was kept for others is forgotten."""
@@ -125,7 +125,7 @@ class ExactFlavour:
 
     def statistics(self) -> Statistics:
         ledger = self.mirror.ledger
-        records = (record for book in ledger.books() for record in book.records.values())
+        records = (record for book in ledger.nodes() for record in book.records.values())
         held = (record.holding for record in records if record.life is not PodLife.ENDED)
         counts = Counter(holding.source if holding is not None else Source.UNKNOWN for holding in held)
         return Statistics(
@@ -206,7 +206,7 @@ class ExactFlavour:
         decision, log = self._decision(pod, table, number, NOTHING), self.columns.log
         is_current = table.seen == log.generation
         self._count(decision, table)
-        self.mirror.enter(decision, number, NOBODY)
+        self.mirror.enter(decision, number, NONE_PENDING)
         if is_current:
             table.seen = log.generation
             if not nodetotals.fits_row(self.columns, number, table.totals):
@@ -216,8 +216,8 @@ class ExactFlavour:
     def _placed_simply(self, pod: Pod, table: VerdictTable, number: int) -> Decision | None:
         """By numbers alone, where every container has one zone in whatever order pods arrive."""
         flat = self.columns.flat
-        kind, tenure, masks = flat.kind[number], flat.tenure[number], table.masks[number].tobytes()
-        if flat.loose[number] or tenure == UNSOUND:
+        kind, pending_shape, masks = flat.kind[number], flat.pending_shape[number], table.masks[number].tobytes()
+        if flat.loose[number] or pending_shape == NOT_EXACT:
             return None
         settled = self._settled(table, kind, masks)
         if settled is None or not chargerow.takes(flat, number, settled[0]):
@@ -226,11 +226,12 @@ class ExactFlavour:
         if spots.amounts:
             if self._hangs_on_order(table, number, masks):
                 return None
-            flat.tenure[number] = table.shape.number if tenure in (NOBODY, table.shape.number) else MIXED
+            is_alone = pending_shape in (NONE_PENDING, table.shape.number)
+            flat.pending_shape[number] = table.shape.number if is_alone else SEVERAL_SHAPES
         chargerow.take(flat, number, spots, self.evaluation.plan(table, kind))
         decision = self._decision(pod, table, number, template)
         self._count(decision, table)
-        self.mirror.enter(decision, number, tenure)
+        self.mirror.enter(decision, number, pending_shape)
         return decision
 
     def _settled(self, table: VerdictTable, kind: int, masks: bytes) -> Settled | None:
@@ -245,7 +246,7 @@ class ExactFlavour:
 
     def _is_mixed(self, table: VerdictTable, number: int) -> bool:
         """Whether pods of other shapes are on their way to this node, and their order counts."""
-        alike = self.columns.flat.tenure[number] in (NOBODY, table.shape.number)
+        alike = self.columns.flat.pending_shape[number] in (NONE_PENDING, table.shape.number)
         return not self._settings.trust_bind_order and not alike
 
     def _hangs_on_order(self, table: VerdictTable, number: int, masks: bytes) -> bool:
@@ -300,7 +301,7 @@ class ExactFlavour:
         return self.evaluation.score(table, number, verdict.possible)
 
     def _placed_by_others(self, pod: Pod, row: Row) -> Sequence[Holding]:
-        """Where a pod may be that somebody else has bound; nothing: nobody can tell."""
+        """Where a pod may be that another scheduler bound; nothing: it cannot be predicted."""
         try:
             shape = self._shapes.intern(pod)
         except BadObject:

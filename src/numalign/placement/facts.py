@@ -1,7 +1,7 @@
 """What can happen to the engine, as a closed set of facts.
 
-`Engine.apply` is the only consumer. Whoever learns something (informers, the binder, a test) says it as one of these;
-a failure is a new fact at the front door, never a call back. Time enters as `now`, in seconds of any steady clock."""
+`Engine.apply` is the only consumer; `scheduler.cluster` makes them of what informers and the binder saw. A failure is a
+new fact, never a callback. Time enters as `now`, in seconds of any steady clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The scheduling process: pods that wait, the cycle that places them, and what is written about it.
+"""The scheduler: watches the cluster, chooses a node for each pending pod, binds it and writes Events.
 
-`queue` decides who is next and who waits for what; it is pure, with time as an argument. What may wake a waiting pod is
-a table in `wakeups`, with the questions it asks in `hints`."""
+`main` builds the process out of the sub-packages. From top to bottom: `explain` and `http` read a running scheduler
+or a snapshot of one, `cycle` schedules one pod at a time, `intake` handles watch events, `bind` and `preempt` carry
+out decisions, `choose` decides, `queue` orders pending pods. `queue` and `choose` are pure: time is an argument."""

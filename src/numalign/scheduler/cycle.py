@@ -1,7 +1,8 @@
-"""The scheduling cycle: one pod at a time from the queue, to a binding or back with a reason.
+"""The scheduling cycle: takes one pod at a time from the queue, and binds it or returns it with a reason.
 
-`main` runs it as a task; it is the only one that asks the engine for places. An attempt does no I/O: what is decided
-is carried out by `binding` and told by `publish` beside it. Whatever goes wrong with one pod is that pod's affair."""
+`main` runs it as a task; it is the only caller that places pods. An attempt does no I/O: `binder` carries out
+decisions and `publish` writes Events and conditions beside it. An error while scheduling one pod fails that pod
+only."""
 
 from __future__ import annotations
 
@@ -57,15 +58,15 @@ class Cycle:
         counts: Metrics,
         clock: Clock,
         rng: Randomness,
-        stories: PodHistories = SILENT,
-        recollection: DecisionLog = FORGETFUL,
+        histories: PodHistories = SILENT,
+        decision_log: DecisionLog = FORGETFUL,
         preemptor: Preemptor | None = None,
     ) -> None:
         """`preemptor`: looks for pods to evict, where no node is found; None: nobody does."""
         self._cluster, self._queue, self._profiles = cluster, queue, profiles
         self._binder, self._volumes, self._publisher = binder, volumes, publisher
         self._metrics, self._clock, self._chances = counts, clock, RecordedRandomness(rng)
-        self._stories, self._recollection, self._preemptor = stories, recollection, preemptor
+        self._histories, self._decision_log, self._preemptor = histories, decision_log, preemptor
         self._surroundings = AttemptContext(cluster, queue.nominations, rejections)
         self.start = 0
         """Where the next search for nodes begins, if it is not for all."""
@@ -92,7 +93,9 @@ class Cycle:
         try:
             self._attempt(queued, begun)
         except Exception as problem:
-            LOG.exception("attempt failed", extra=about(pod=queued.pod.metadata.full_name, uid=queued.uid))
+            LOG.exception(
+                "Error scheduling pod; retrying", extra=about(pod=queued.pod.metadata.full_name, uid=queued.uid)
+            )
             self._fail(queued, f"{type(problem).__name__}: {problem}", begun)
 
     def _attempt(self, queued: QueuedPod, begun: float) -> None:
@@ -104,7 +107,7 @@ class Cycle:
         except BadObject as problem:
             refusal = Rejection(reasons={ZONES: (str(problem),)}, zones_of=frozenset())
             return self._refuse(queued, refusal, str(problem), begun)
-        ranking = ScoreDetails(self._clock.now) if self._recollection.wants_details(begun) else None
+        ranking = ScoreDetails(self._clock.now) if self._decision_log.wants_details(begun) else None
         attempt = self._surroundings.attempt(pod, shape, begun, self.start, ranking)
         found = choose.choose(attempt, profile, self._cluster, self._chances)
         self._metrics.chose(self._clock.now() - begun, ranking.phases if ranking is not None else {})
@@ -154,7 +157,7 @@ class Cycle:
             self._publisher.refused(waiting.pod, PendingReason(UNSCHEDULABLE, message, nominated))
         self._remember_refused(queued, metrics.UNSCHEDULABLE, message, begun)
         if nominated:
-            self._stories.tell(queued.pod.metadata, "nominated", node=nominated)
+            self._histories.tell(queued.pod.metadata, "nominated", node=nominated)
         self._count(queued, metrics.UNSCHEDULABLE, begun)
 
     def _fail(self, queued: QueuedPod, message: str, begun: float) -> None:
@@ -169,7 +172,7 @@ class Cycle:
         self._metrics.attempt_seconds.observe(result, queued.profile, number=self._clock.now() - begun)
 
     def _remember_chosen(self, queued: QueuedPod, found: Chosen, attempt: Attempt) -> None:
-        self._recollection.note(
+        self._decision_log.note(
             LoggedAttempt(
                 pod=queued.pod.metadata,
                 attempt=queued.attempts,
@@ -184,11 +187,13 @@ class Cycle:
             )
         )
         node = found.decision.node
-        self._stories.tell(queued.pod.metadata, "chosen", attempt=queued.attempts, after=queued.cause, node=node)
+        self._histories.tell(
+            queued.pod.metadata, "node selected", attempt=queued.attempts, after=queued.cause, node=node
+        )
 
     def _remember_refused(self, queued: QueuedPod, result: str, message: str, begun: float) -> None:
         self._chances.drawn()
-        self._recollection.note(
+        self._decision_log.note(
             LoggedAttempt(
                 pod=queued.pod.metadata,
                 attempt=queued.attempts,
@@ -199,7 +204,7 @@ class Cycle:
                 start=self.start,
             )
         )
-        self._stories.tell(queued.pod.metadata, result, attempt=queued.attempts, after=queued.cause, why=message)
+        self._histories.tell(queued.pod.metadata, result, attempt=queued.attempts, after=queued.cause, why=message)
 
     async def _something_due(self) -> None:
         """Until the queue's next moment, or until somebody tells of a change."""

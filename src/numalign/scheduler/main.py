@@ -1,10 +1,10 @@
-"""The scheduling process, built and run.
+"""Builds the scheduler and runs it.
 
     await Scheduler(Setup(config=config), client, election).run()
 
-`numalign scheduler run` calls it in real time, scenarios in virtual time on the embedded cluster. Everything is watched
-from the start, unless the configuration says otherwise; only the leader decides, binds and tells. Where the lease is
-lost, `LeadershipLost` ends the process, which has to start again as a candidate."""
+`numalign scheduler run` calls it in real time, scenarios in virtual time on the embedded cluster. Every replica
+watches the cluster from the start, unless the configuration says otherwise; only the leader schedules, binds and
+writes Events. When the lease is lost, `LeadershipLost` ends the process, which must be started again."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Shared(TypedDict):
     publisher: Publisher
     counts: Metrics
     clock: Clock
-    stories: PodHistories
+    histories: PodHistories
 
 
 class Scheduler:
@@ -85,7 +85,7 @@ class Scheduler:
         self._client, self._clock, self._election = client, clock, election
         self._parallel_binds = own.parallel_binds
         world, self.metrics, self.rejections = ClusterState(), Metrics(), StormGuard()
-        self.stories, self.recollection = PodHistories(clock.now), DecisionLog()
+        self.histories, self.decision_log = PodHistories(clock.now), DecisionLog()
         self.config = config
         self.cluster = Cluster(Engine(settings.engine(config)), world)
         self.stock = stock = Plugins(world)
@@ -99,7 +99,7 @@ class Scheduler:
             "publisher": self.publisher,
             "counts": self.metrics,
             "clock": clock,
-            "stories": self.stories,
+            "histories": self.histories,
         }
         books = BindResults(self.cluster, self.queue, volumes, **shared)
         self.binder = Binder(client, books, volumes, leads=self.leads, workers=own.parallel_binds)
@@ -113,7 +113,7 @@ class Scheduler:
             volumes=volumes,
             rejections=self.rejections,
             rng=rng,
-            recollection=self.recollection,
+            decision_log=self.decision_log,
             preemptor=self._made_preemptor(rng),
             **shared,
         )
@@ -139,7 +139,7 @@ class Scheduler:
             publisher=self.publisher,
             leads=self.leads,
             is_there=self.cluster.world.pods.__contains__,
-            stories=self.stories,
+            histories=self.histories,
             wake=lambda: self.cycle.wake(),
         )
 

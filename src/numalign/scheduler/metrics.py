@@ -1,18 +1,9 @@
-"""What the scheduler counts: the stock scheduler's metrics under their own names, and ours beside them.
+"""The scheduler's metrics: kube-scheduler's under their own names, and ours with the prefix `numalign_`.
 
-Made once by `main`; `cycle`, `binding` and `intake` count in it. Names, labels and buckets are those that dashboards
-look for (kube-scheduler spec 6.6); ours begin with numalign.
-
-Numbers that others keep anyway, read when somebody looks at the metrics: queue, cluster, engine, API server, lease.
-
-`metrics` registers them all. Names are the stock scheduler's where it has them (kube-scheduler spec 6.6);
-docs/use/scheduler-metrics.md says what each means.
-
-What every pod asks for and may use at most, as the stock scheduler tells it under /metrics/resources.
-
-`serving` shows it, the leader's alone, so that nothing is counted twice. Pods that have ended are left out; amounts are
-totals over containers as scheduler and kubelet count them (kube-scheduler spec 6.5).
-"""
+`main` makes them once. `cycle`, `binder` and `intake` count in `Metrics`; `Gauges` reads queue, cluster, engine,
+client and lease when metrics are scraped. The resource metrics of pods are served under /metrics/resources by the
+leader only, so that nothing is counted twice. Names, labels and buckets are kube-scheduler's (kube-scheduler spec
+6.5, 6.6); docs/use/scheduler-metrics.md describes each."""
 
 from __future__ import annotations
 
@@ -36,117 +27,134 @@ class Gauges:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         metrics.register_process_metrics(registry)
-        self._gauge("numalign_build_info", "1, with what runs.", ("version",), lambda: [((__version__,), 1)])
+        self._gauge("numalign_build_info", "Build information, always 1.", ("version",), lambda: [((__version__,), 1)])
 
     def queue(self, queue: SchedulingQueue) -> None:
-        self._gauge("scheduler_pending_pods", "Pods that wait.", ("queue",), lambda: _pending(queue))
+        self._gauge("scheduler_pending_pods", "Number of pending pods, by queue.", ("queue",), lambda: _pending(queue))
         self._gauge(
             "scheduler_unschedulable_pods",
-            "Waiting pods by plugin that refused them.",
+            "Number of unschedulable pods, by plugin that rejected them.",
             ("plugin", "profile"),
             lambda: queue.refusing().items(),
         )
         self._count(
             "scheduler_queue_incoming_pods_total",
-            "Pods that came into a pool.",
+            "Number of pods added to scheduling queues, by event and queue.",
             ("queue", "event"),
             lambda: queue.incoming.items(),
         )
         self._count(
             "scheduler_pod_scheduled_after_flush_total",
-            "Pods bound after being tried for no known reason: a wake-up was missed.",
+            "Number of pods bound after the periodic flush of unschedulable pods: no event woke them.",
             (),
             lambda: [((), queue.bound_after_flush)],
         )
         self._gauge(
             "scheduler_inflight_events",
-            "Events kept for pods that are being tried or bound.",
+            "Number of cluster events kept for pods in flight.",
             ("event",),
             lambda: _by_name(queue.flights.kept()),
         )
         self._count(
             "numalign_queueing_hints_total",
-            "Questions whether an event may help a parked pod, by answer.",
+            "Number of queueing hints evaluated, by plugin, event and result.",
             ("plugin", "event", "hint"),
             lambda: queue.hints().items(),
         )
 
     def cluster(self, cluster: Cluster) -> None:
         engine = cluster.engine
-        self._gauge("scheduler_cache_size", "What is known of the cluster.", ("type",), lambda: _sizes(cluster))
+        self._gauge(
+            "scheduler_cache_size",
+            "Number of nodes, pods and assumed pods in the scheduler cache.",
+            ("type",),
+            lambda: _sizes(cluster),
+        )
         self._gauge(
             "numalign_pods",
-            "Pods on nodes, by how it is known in which zones they sit.",
+            "Number of pods on nodes, by source of their zones.",
             ("known",),
             lambda: _by_name(engine.statistics().pods_by_source),
         )
         self._count(
             "numalign_prediction_divergence_total",
-            "Contradictions between what was predicted and what a node said, by kind.",
+            "Number of differences between predicted and reported placements, by kind.",
             ("kind",),
             lambda: _by_name(engine.statistics().divergences),
         )
         self._count(
             "numalign_model_placements_total",
-            "Pods placed by the model rather than by numbers, by the way in which it was found.",
+            "Number of pods placed by the row model or the kubelet model, by path.",
             ("path",),
             lambda: _by_name(engine.statistics().model_placements),
         )
         self._count(
             "numalign_rows_evaluated_total",
-            "Verdicts (one node for one shape) that were worked out, because one of them was new or changed.",
+            "Number of verdicts (one node for one pod shape) computed.",
             (),
             lambda: [((), engine.statistics().rows_evaluated)],
         )
         self._count(
             "numalign_engine_problems_total",
-            "What the engine left out or put right.",
+            "Number of objects that the engine skipped or repaired, by problem.",
             ("problem",),
             lambda: _by_name(engine.statistics().problems),
         )
-        self._gauge("numalign_shapes", "Kinds of pods met so far.", (), lambda: [((), len(engine.known_shapes))])
+        self._gauge(
+            "numalign_shapes", "Number of distinct pod shapes seen.", (), lambda: [((), len(engine.known_shapes))]
+        )
 
     def client(self, client: ClientMetrics) -> None:
         self._count(
             "rest_client_requests_total",
-            "Calls to the API server by verb and code.",
+            "Number of HTTP requests, by verb and status code.",
             ("verb", "code"),
             lambda: client.requests.items(),
         )
         self._count(
             "numalign_api_seconds_total",
-            "Time spent waiting for answers of the API server.",
+            "Time spent waiting for the API server, by verb.",
             ("verb",),
             lambda: _by_name(client.seconds),
         )
-        self._count("numalign_api_retries_total", "Calls sent again.", ("verb",), lambda: _by_name(client.retries))
+        self._count(
+            "numalign_api_retries_total",
+            "Number of repeated requests, by verb.",
+            ("verb",),
+            lambda: _by_name(client.retries),
+        )
         self._count(
             "numalign_api_throttled_seconds_total",
-            "Time spent waiting for our own limit on calls.",
+            "Time spent waiting for the client-side rate limit.",
             (),
             lambda: [((), client.limited_seconds)],
         )
         self._count(
-            "numalign_relists_total", "Full looks at a resource.", ("resource",), lambda: _by_name(client.relists)
+            "numalign_relists_total",
+            "Number of lists of a resource, the first one included.",
+            ("resource",),
+            lambda: _by_name(client.relists),
         )
         self._count(
             "numalign_watch_events_total",
-            "Events of watches; those that were known already are duplicates.",
+            "Number of watch events, by resource and type.",
             ("resource", "type"),
             lambda: client.watch_events.items(),
         )
         self._count(
             "numalign_objects_unreadable_total",
-            "Objects that could not be read at all.",
+            "Number of objects that could not be decoded.",
             ("resource",),
             lambda: _by_name(client.unreadable),
         )
-        self._count("numalign_events_dropped_total", "Events not written.", (), lambda: [((), client.events_dropped)])
+        self._count(
+            "numalign_events_dropped_total", "Number of Events dropped.", (), lambda: [((), client.events_dropped)]
+        )
 
     def leadership(self, lease: str, leads: Callable[[], bool]) -> None:
         self._gauge(
             "leader_election_master_status",
-            "1 for the leader, 0 for those in waiting.",
+            "1 if this replica is the leader, else 0.",
             ("name",),
             lambda: [((lease,), int(leads()))],
         )
@@ -186,52 +194,62 @@ class Metrics:
         self.readings = Gauges(made)
         self.attempt_seconds = made.histogram(
             "scheduler_scheduling_attempt_duration_seconds",
-            "Time of an attempt, from its start until the pod is bound or refused.",
+            "Scheduling attempt latency, including binding.",
             ATTEMPT_BOUNDS,
             RESULT,
         )
         made.read(
-            Read("counter", "scheduler_schedule_attempts_total", "Attempts to schedule pods, by result.", RESULT),
+            Read(
+                "counter",
+                "scheduler_schedule_attempts_total",
+                "Number of attempts to schedule pods, by result.",
+                RESULT,
+            ),
             self.attempt_seconds.counts,
         )
         self.algorithm_seconds = made.histogram(
-            "scheduler_scheduling_algorithm_duration_seconds", "Time to choose a node.", ATTEMPT_BOUNDS
+            "scheduler_scheduling_algorithm_duration_seconds", "Scheduling algorithm latency.", ATTEMPT_BOUNDS
         )
         self.sli_seconds = made.histogram(
             "scheduler_pod_scheduling_sli_duration_seconds",
-            "Time from when a pod could first be tried until it was bound, by number of attempts.",
+            "Time from a pod's first attempt until it is bound, by number of attempts.",
             metrics.exponential(0.01, 2, 20),
             ("attempts",),
         )
         self.pod_attempts = made.histogram(
-            "scheduler_pod_scheduling_attempts", "Attempts until a pod was bound.", metrics.exponential(1, 2, 5)
+            "scheduler_pod_scheduling_attempts",
+            "Number of attempts to successfully schedule a pod.",
+            metrics.exponential(1, 2, 5),
         )
-        self.preemption_attempts = made.counter(
-            "scheduler_preemption_attempts_total", "Pods without a node for which it was asked whom to evict."
-        )
+        self.preemption_attempts = made.counter("scheduler_preemption_attempts_total", "Number of preemption attempts.")
         self.preemption_victims = made.histogram(
-            "scheduler_preemption_victims", "Pods evicted for one pod.", metrics.exponential(1, 2, 7)
+            "scheduler_preemption_victims", "Number of victims selected per preemption.", metrics.exponential(1, 2, 7)
         )
         self.phase_seconds = made.histogram(
             "numalign_phase_duration_seconds",
-            "Time of the phases of a choice, of ten choices a second at most.",
+            "Duration of the phases of choosing a node, sampled ten times per second at most.",
             metrics.exponential(0.00001, 2, 20),
             ("phase",),
         )
         self.placed = made.counter(
-            "numalign_pods_placed_total", "Pods bound, by how the kubelet will align them.", ("alignment",)
+            "numalign_pods_placed_total", "Number of pods bound, by expected alignment.", ("alignment",)
         )
         self.odd = made.counter(
-            "numalign_objects_left_out_total", "Changes of objects that nothing could be made of.", ("resource",)
+            "numalign_objects_left_out_total",
+            "Number of watch events skipped because the object could not be used.",
+            ("resource",),
         )
         self.rejections = made.counter(
-            "numalign_pods_rejected_total", "Pods that a node turned away, by who placed them.", ("reason", "placed_by")
+            "numalign_pods_rejected_total",
+            "Number of pods rejected by a kubelet, by reason and scheduler.",
+            ("reason", "placed_by"),
         )
         self.binding_seconds = made.histogram(
-            "numalign_binding_duration_seconds", "Time of a binding, by outcome.", ATTEMPT_BOUNDS, OUTCOME
+            "numalign_binding_duration_seconds", "Binding latency, by outcome.", ATTEMPT_BOUNDS, OUTCOME
         )
         made.read(
-            Read("counter", "numalign_bindings_total", "Bindings by outcome.", OUTCOME), self.binding_seconds.counts
+            Read("counter", "numalign_bindings_total", "Number of bindings, by outcome.", OUTCOME),
+            self.binding_seconds.counts,
         )
 
     def bound(self, attempts: int, seconds: float) -> None:
@@ -253,8 +271,10 @@ class Metrics:
 
 
 LABELS: Final = ("namespace", "pod", "node", "scheduler", "priority", "resource", "unit")
-REQUEST: Final = Gauge("kube_pod_resource_request", "What pods ask for, by pod, with the resource's unit.", LABELS)
-LIMIT: Final = Gauge("kube_pod_resource_limit", "What pods may use at most, by pod, with the resource's unit.", LABELS)
+REQUEST: Final = Gauge(
+    "kube_pod_resource_request", "Resources requested by pods, with the unit of the resource.", LABELS
+)
+LIMIT: Final = Gauge("kube_pod_resource_limit", "Resource limits of pods, with the unit of the resource.", LABELS)
 STORAGE: Final = "storage"
 ATTACHABLE: Final = "attachable-volumes-"
 

@@ -1,9 +1,8 @@
-"""Where the scheduler expects a pod's containers to sit, in an annotation that travels with the binding.
+"""The annotation with the zones in which the scheduler expects a pod's containers.
 
-`scheduler.binding` writes it, and the API server merges it into the pod; `intake` of a new leader reads it back, so
-that pods which were bound and are in no report yet are charged where they will be. docs/use/scheduler.md has the
-grammar. It is a forecast, never an order: the kubelet does not look at it.
-"""
+`binder` sends it with the Binding, and the API server merges it into the pod. The cluster state of a new leader
+reads it, so that bound pods that no report shows yet are charged to the right zones. docs/use/scheduler.md has the
+grammar. The annotation is a forecast: the kubelet does not read it."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache

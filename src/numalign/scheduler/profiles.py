@@ -1,8 +1,8 @@
-"""Profiles: under one scheduler name, which rules filter, which score, and by which weight.
+"""Profiles: the filter and score plugins of one scheduler name, with their weights.
 
-`main` makes them from the configuration, `choosing` uses them. The order of filters is the order of the stock
-scheduler's plugins: a node tells the first reason it meets (kube-scheduler spec 1.1). Zones come last, so that plain
-shortages are told as such."""
+`plugins` makes them from the configuration, `choose` runs them. Filters run in kube-scheduler's order, because a
+node reports the first reason (kube-scheduler spec 1.1). Zones come last, so that plain shortages are reported as
+such."""
 
 from __future__ import annotations
 

@@ -1,14 +1,9 @@
-"""The scheduler's configuration: the stock file, with settings of the plugin for zones and of our own in it.
+"""Reads the scheduler's configuration: KubeSchedulerConfiguration with the arguments of the zone plugin and our own.
 
-`read` is what the command line and the start of the process call. NodeResourceTopologyMatchArgs mean what they mean to
-the Go plugin; what it has no word for is in NumalignArgs, the settings of a plugin called Numalign. All profiles share
-one engine, so that both have to be the same wherever they are written down, and count for all.
-
-A configuration in effect as plain data, and back: for the configz page, and for dumps.
-
-Unlike the file it came from it has everything in it, defaults and the order of plugins included, so that it means the
-same to any version that knows the names.
-"""
+`numalign scheduler run` and the commands call `read`. NodeResourceTopologyMatchArgs mean what they mean to the Go
+plugin; settings that it does not have are in NumalignArgs. All profiles share one engine, so these arguments must be
+the same wherever they are given, and apply to all. `plain` and its inverse convert an effective configuration, with
+all defaults, for /configz and snapshots."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from tests.unit.scheduler.test_admitted import Story
 
 MIRRORED = (
     *("free", "settled", "size", "allocatable", "homeless", "homeless_size", "full_core_cpus"),
-    *("kind", "cells", "busy", "split_known", "loose", "tenure"),
+    *("kind", "cells", "busy", "split_known", "loose", "pending_shape"),
 )
 
 

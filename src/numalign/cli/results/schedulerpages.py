@@ -39,7 +39,7 @@ def state(data: Told) -> str:
         _numbers(page, data)
     _queue(page, data.get("queue") or {})
     _on_their_way(page, data.get("assumed") or {})
-    for story in data.get("stories") or ():
+    for story in data.get("histories") or ():
         _story(page, story)
     if data.get("node"):
         _held(page, data)
@@ -51,7 +51,7 @@ def state(data: Told) -> str:
 
 def knows_pod(data: Told) -> bool:
     waits = any((data.get("queue") or {}).values())
-    return waits or any(data.get(name) for name in ("assumed", "stories", "decisions", "node"))
+    return waits or any(data.get(name) for name in ("assumed", "histories", "decisions", "node"))
 
 
 def knows_node(data: Told) -> bool:

@@ -6,7 +6,7 @@ values."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -16,6 +16,8 @@ from numalign.api import errors
 
 Case = dict[str, Any]
 """A case of any kind as plain JSON; recorded ones include the expected answer."""
+Raw = Mapping[str, Any]
+"""An object inside a case that is only read."""
 PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 

@@ -34,6 +34,7 @@ from numalign.api.schedulerconfig.pluginargs import (
     PodTopologySpreadArgs,
     VolumeBindingArgs,
 )
+from numalign.oracle.harness.divergence import Raw
 from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.nodes.imagelocality import ImageLocality
 from numalign.placement.rules.nodes.nodeaffinity import NodeAffinity
@@ -54,7 +55,6 @@ from numalign.placement.rules.volumes.volumerestrictions import VolumeRestrictio
 from numalign.placement.rules.volumes.volumestock import VolumeStock
 from numalign.placement.rules.volumes.volumezone import VolumeZone
 
-Raw = Mapping[str, Any]
 T = TypeVar("T", bound=Wire)
 
 

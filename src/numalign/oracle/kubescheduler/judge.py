@@ -17,13 +17,11 @@ from numalign.api.decode import decode
 from numalign.api.objects.pod import Pod
 from numalign.oracle.harness import ask, divergence
 from numalign.oracle.harness.ask import JudgedCase, Opinion
-from numalign.oracle.harness.divergence import Case, Difference
+from numalign.oracle.harness.divergence import Case, Difference, Raw
 from numalign.oracle.kubescheduler import answer as answering
 from numalign.oracle.kubescheduler import answer as stages
 from numalign.oracle.kubescheduler.generate.cases import FAMILY
 from numalign.placement.rules import nodestate
-
-Raw = Mapping[str, Any]
 
 WHAT_IF: Final = re.compile(r"what_if\[(\d+)\]\.(\w+)")
 NOT_OWNED: Final = re.compile(r"PVC \S+ was not created for pod \S+ \(pod is not owner\)")

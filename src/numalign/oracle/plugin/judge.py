@@ -20,7 +20,7 @@ from numalign.api.nrt.wire import NodeResourceTopology
 from numalign.api.objects.meta import ObjectMeta
 from numalign.oracle.harness import ask, divergence
 from numalign.oracle.harness.ask import JudgedCase, Opinion
-from numalign.oracle.harness.divergence import Case, Difference
+from numalign.oracle.harness.divergence import Case, Difference, Raw
 from numalign.oracle.plugin import causes, defects, history, replay
 from numalign.oracle.plugin.generate.histories import FAMILY
 from numalign.oracle.plugin.history import History, HistoryStep
@@ -30,8 +30,6 @@ from numalign.oracle.plugin.suites import scores as reportedzones
 from numalign.placement import referenceargs
 from numalign.placement.reference.caches.cache import Lookup
 from numalign.placement.referenceargs import NodeResourceTopologyMatchArgs
-
-Raw = Mapping[str, Any]
 
 INCONSISTENT: Final = list(defects.INCONSISTENT.reasons)
 

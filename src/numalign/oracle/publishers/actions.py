@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from numalign.agent.publish import gc
 from numalign.agent.publish.publish import Manner, Publisher
@@ -24,16 +24,16 @@ from numalign.kubelet import start
 from numalign.kubelet.machine import presets
 from numalign.kubelet.report import report
 from numalign.kubelet.settings import Settings
+from numalign.oracle.harness.divergence import Raw
 from numalign.oracle.harness.suite import DeliberateDifference, Suite
 from numalign.oracle.publishers.reports import made
 from numalign.simulator import cluster, virtualtime
 
-Row = Mapping[str, Any]
 LONG_AGO: Final = "2020-01-01T00:00:00Z"
 WRITES: Final = ("create", "update", "patch")
 
 
-def _swept(row: Row) -> object:
+def _swept(row: Raw) -> object:
     """A sweep at the start and with every tick; a deleted node's report is removed at once."""
     nodes, reports = list(row.get("nodes") or ()), list(row.get("nrts") or ())
     left = _left(nodes, reports)
@@ -65,7 +65,7 @@ STATE: Final = tuple(KUBELET / file for file in (checkpoints.CPU, checkpoints.ME
 """The checkpoints, each in the folder where kubelets write it."""
 
 
-def _triggers(row: Row) -> object:
+def _triggers(row: Raw) -> object:
     return {"triggers": Path(row["path"]) in triggers.of_kubelet(KUBELET)}
 
 
@@ -95,7 +95,7 @@ def _empty(file: Path) -> Path:
     return file
 
 
-def _notification(row: Row) -> object:
+def _notification(row: Raw) -> object:
     """Touching the file requests a scan, whether it existed or not."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "notify")
@@ -121,7 +121,7 @@ def _renewed(file: Path) -> None:
     file.touch()
 
 
-def _notified(row: Row) -> object:
+def _notified(row: Raw) -> object:
     with tempfile.TemporaryDirectory() as folder:
         watched, other = Path(folder, "notify"), Path(folder, "other")
         for file in (watched, other):
@@ -143,7 +143,7 @@ async def _asks(file: Path, act: Callable[[], object]) -> bool:
     return bool(reasons)
 
 
-def _verbs(row: Row) -> object:
+def _verbs(row: Raw) -> object:
     return {"steps": virtualtime.run(_played())}
 
 

@@ -15,28 +15,26 @@ from numalign.api.objects import resourcenames
 from numalign.oracle.harness import ask, divergence, shrink
 from numalign.oracle.harness import suite as suites
 from numalign.oracle.harness.ask import Finding, JudgedCase
-from numalign.oracle.harness.divergence import Case, Difference
+from numalign.oracle.harness.divergence import Case, Difference, Raw
 from numalign.oracle.harness.draws import chance, weighted
 from numalign.oracle.harness.suite import Outcome
 from numalign.oracle.publishers import actions, reports, states, steps, texts
 from numalign.oracle.publishers.generate import nodes, smalltables
 
-Row = Mapping[str, Any]
 
-
-def _beyond(row: Row) -> bool:
+def _beyond(row: Raw) -> bool:
     """A device in a zone that the machine does not have (D-01)."""
     zones = range(len(states.machine(row).zones))
     offered = states.allocatable(row).devices
     return any(zone not in zones for entry in offered for zone in entry.zones or ())
 
 
-def _by_place(row: Row) -> bool:
+def _by_place(row: Raw) -> bool:
     """Zone ids that differ from their places in the list (D-02)."""
     return not states.in_a_row(row)
 
 
-def _left_out_and_held(row: Row) -> bool:
+def _left_out_and_held(row: Raw) -> bool:
     """A CPU or device that a pod holds, of an excluded kind (D-25)."""
     left_out = states.excluded(row) - {resourcenames.MEMORY}
     held = [container for pod in states.pods(row) for container in pod.containers]
@@ -45,13 +43,13 @@ def _left_out_and_held(row: Row) -> bool:
     return bool(left_out & (devices | ({resourcenames.CPU} if cpus else set())))
 
 
-CRASHES: Final[Mapping[str, tuple[Callable[[Row], bool], ...]]] = {
+CRASHES: Final[Mapping[str, tuple[Callable[[Raw], bool], ...]]] = {
     "exporter.scan": (_beyond, _by_place),
     "updater.aggregate": (_left_out_and_held,),
 }
 
 
-def expected(suite: str, row: Row) -> bool:
+def expected(suite: str, row: Raw) -> bool:
     return any(crashes(row) for crashes in CRASHES.get(suite, ()))
 
 

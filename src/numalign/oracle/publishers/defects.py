@@ -15,12 +15,12 @@ from numalign.agent.sources.podresources import ContainerResources, DeviceEntry,
 from numalign.api.attributes import grammar
 from numalign.api.objects import resourcenames
 from numalign.kubelet.report.plainreport import PER_ZONE_PAGES
+from numalign.oracle.harness.divergence import Raw
 from numalign.oracle.publishers import states
 
-Row = Mapping[str, Any]
 Number = tuple[str, str, str]
 """Zone, resource, and one of its three amounts."""
-Touched = Callable[[Row], frozenset[Number]]
+Touched = Callable[[Raw], frozenset[Number]]
 CAPACITY, ALLOCATABLE, AVAILABLE = NUMBERS = ("capacity", "allocatable", "available")
 
 
@@ -28,15 +28,15 @@ def _numbers(places: Iterable[tuple[int, str]], *numbers: str) -> frozenset[Numb
     return frozenset((grammar.zone_name(zone), name, each) for zone, name in places if zone >= 0 for each in numbers)
 
 
-def _containers(row: Row) -> Iterator[ContainerResources]:
+def _containers(row: Raw) -> Iterator[ContainerResources]:
     return (container for pod in states.pods(row) for container in pod.containers)
 
 
-def _blocks(row: Row) -> Iterator[MemoryEntry]:
+def _blocks(row: Raw) -> Iterator[MemoryEntry]:
     return (block for container in _containers(row) for block in container.memory)
 
 
-def several_zones(row: Row) -> frozenset[Number]:
+def several_zones(row: Raw) -> frozenset[Number]:
     """Blocks in several zones: how they are divided among them (D-07)."""
     return _numbers(_spread(_blocks(row)), AVAILABLE)
 
@@ -45,7 +45,7 @@ def _spread(blocks: Iterable[MemoryEntry]) -> Iterator[tuple[int, str]]:
     return ((zone, block.type) for block in blocks if len(block.zones) > 1 for zone in block.zones)
 
 
-def out_of_turn(row: Row) -> frozenset[Number]:
+def out_of_turn(row: Raw) -> frozenset[Number]:
     """Such blocks where NFD is wrong: listed before a narrower block, in a zone without the kind, or in an unknown zone
     (D-02)."""
     offered = {(zone, block.type) for block in states.allocatable(row).memory for zone in block.zones}
@@ -64,7 +64,7 @@ def out_of_turn(row: Row) -> frozenset[Number]:
     return _numbers((place for each in wrong for place in _spread(each)), AVAILABLE)
 
 
-def not_as_offered(row: Row) -> frozenset[Number]:
+def not_as_offered(row: Raw) -> frozenset[Number]:
     """Devices and CPUs that pods hold where none are offered (D-28), or that are offered where pods do not hold
     them."""
     offered, held = states.zones_of(row), _zones_of(each for one in _containers(row) for each in one.devices)
@@ -73,7 +73,7 @@ def not_as_offered(row: Row) -> frozenset[Number]:
     return _numbers([*apart, *((zone, resourcenames.CPU) for zone in _zones_with(row, missing))], AVAILABLE)
 
 
-def _offered_cpus(row: Row) -> tuple[int, ...]:
+def _offered_cpus(row: Raw) -> tuple[int, ...]:
     return states.allocatable(row).cpus
 
 
@@ -85,11 +85,11 @@ def _zones_of(entries: Iterable[DeviceEntry]) -> dict[tuple[str, str], set[int]]
     return found
 
 
-def _zones_with(row: Row, cpus: Iterable[int]) -> Iterable[int]:
+def _zones_with(row: Raw, cpus: Iterable[int]) -> Iterable[int]:
     return plainform.by_zone(states.machine(row), cpus)
 
 
-def spanning(row: Row) -> frozenset[Number]:
+def spanning(row: Raw) -> frozenset[Number]:
     """Devices in several zones (D-24)."""
     devices = states.zones_of(row).items()
     return _numbers(
@@ -97,7 +97,7 @@ def spanning(row: Row) -> frozenset[Number]:
     )
 
 
-def other_namespaces(row: Row) -> frozenset[Number]:
+def other_namespaces(row: Raw) -> frozenset[Number]:
     """Everything that pods of other namespaces hold."""
     pods = states.pods(row)
     if row.get("namespace", "*") in ("", "*") or all(pod.namespace == row["namespace"] for pod in pods):
@@ -108,7 +108,7 @@ def other_namespaces(row: Row) -> frozenset[Number]:
     return _numbers(((zone, name) for zone in zones for name in names), AVAILABLE)
 
 
-def told_twice(row: Row) -> frozenset[Number]:
+def told_twice(row: Raw) -> frozenset[Number]:
     """CPUs and devices that are listed more than once in the same place, as allocatable or as held."""
     allocatable, held = states.allocatable(row), list(_containers(row))
     offered = _twice(row, allocatable.cpus, allocatable.devices)
@@ -116,7 +116,7 @@ def told_twice(row: Row) -> frozenset[Number]:
     return _numbers(offered, *NUMBERS) | _numbers(taken, AVAILABLE)
 
 
-def held_often(row: Row) -> frozenset[Number]:
+def held_often(row: Raw) -> frozenset[Number]:
     """Devices that are held more than once in any zones: NFD looks them up by id only."""
     held = (entry for each in _containers(row) for entry in each.devices)
     often = _repeated((entry.resource, each) for entry in held for each in entry.ids)
@@ -124,12 +124,12 @@ def held_often(row: Row) -> frozenset[Number]:
     return _numbers(((zone, key[0]) for key in often for zone in zones.get(key, ())), AVAILABLE)
 
 
-def counted_often(row: Row) -> frozenset[Number]:
+def counted_often(row: Raw) -> frozenset[Number]:
     """What NFD counts more than once."""
     return told_twice(row) | held_often(row)
 
 
-def _twice(row: Row, cpus: Iterable[int], devices: Iterable[DeviceEntry]) -> list[tuple[int, str]]:
+def _twice(row: Raw, cpus: Iterable[int], devices: Iterable[DeviceEntry]) -> list[tuple[int, str]]:
     entries = ((entry.resource, each, zone) for entry in devices for each in entry.ids for zone in entry.zones or ())
     places = [(zone, resource) for resource, _, zone in _repeated(entries)]
     return [*places, *((zone, resourcenames.CPU) for zone in _zones_with(row, _repeated(cpus)))]
@@ -139,7 +139,7 @@ def _repeated(items: Iterable[Any]) -> set[Any]:
     return {item for item, times in Counter(items).items() if times > 1}
 
 
-def pages_of_other_sizes(row: Row) -> frozenset[Number]:
+def pages_of_other_sizes(row: Raw) -> frozenset[Number]:
     """Pages of sizes whose number RTE does not know (D-06)."""
     return _numbers(
         (
@@ -152,7 +152,7 @@ def pages_of_other_sizes(row: Row) -> frozenset[Number]:
     )
 
 
-def more_than_there_is(row: Row) -> frozenset[Number]:
+def more_than_there_is(row: Raw) -> frozenset[Number]:
     """Memory of which the kubelet offers more than sysfs reports."""
     usable: Counter[tuple[int, str]] = Counter()
     for block in states.allocatable(row).memory:
@@ -165,14 +165,14 @@ def more_than_there_is(row: Row) -> frozenset[Number]:
     return _numbers(short, CAPACITY)
 
 
-def without_cpus(row: Row) -> frozenset[str]:
+def without_cpus(row: Raw) -> frozenset[str]:
     """Zones with something allocatable and no CPU (D-37)."""
     zones = plainform.zones(states.machine(row), states.allocatable(row), (), "rte")
     bare = (zone for zone in zones if not zone.resources["cpu"].allocatable and len(zone.resources) > 1)
     return frozenset(grammar.zone_name(zone.id) for zone in bare)
 
 
-def cpus_left_out(row: Row) -> frozenset[str]:
+def cpus_left_out(row: Raw) -> frozenset[str]:
     """Zones with nothing allocatable, where CPUs are excluded: NFD reports them."""
     zones = plainform.zones(states.machine(row), states.allocatable(row), (), "nfd")
     bare = (zone for zone in zones if zone.resources.keys() == {"cpu"} and not zone.resources["cpu"].allocatable)
@@ -184,16 +184,16 @@ TOUCHED: Final[Mapping[Form, tuple[Touched, ...]]] = {
     "rte": (several_zones, not_as_offered, other_namespaces, told_twice, pages_of_other_sizes),
     "nfd": (out_of_turn, spanning, other_namespaces, counted_often, more_than_there_is),
 }
-BARE: Final[Mapping[Form, Callable[[Row], frozenset[str]]]] = {"rte": without_cpus, "nfd": cpus_left_out}
+BARE: Final[Mapping[Form, Callable[[Raw], frozenset[str]]]] = {"rte": without_cpus, "nfd": cpus_left_out}
 """Zones whose unallocatable CPUs only one side reports."""
 
 
-def untouched(zones: list[Any], row: Row, form: Form) -> object:
+def untouched(zones: list[Any], row: Raw, form: Form) -> object:
     """The part of a report that no defect affects."""
     touched = frozenset[Number]().union(*(rule(row) for rule in TOUCHED[form]))
     bare = BARE[form](row)
 
-    def left(zone: Row) -> list[Row]:
+    def left(zone: Raw) -> list[Raw]:
         kept = (each for each in zone["resources"] if not (zone["name"] in bare and _is_no_cpu(each)))
         return [_hidden(zone["name"], each, touched) for each in kept]
 
@@ -206,9 +206,9 @@ def untouched(zones: list[Any], row: Row, form: Form) -> object:
     return [{**zone, "costs": None} for zone in kept if zone["name"] in shared]
 
 
-def _is_no_cpu(resource: Row) -> bool:
+def _is_no_cpu(resource: Raw) -> bool:
     return bool(resource["name"] == resourcenames.CPU and not resource["allocatable"])
 
 
-def _hidden(zone: str, resource: Row, touched: frozenset[Number]) -> Row:
+def _hidden(zone: str, resource: Raw, touched: frozenset[Number]) -> Raw:
     return {**resource, **{each: None for each in NUMBERS if (zone, resource["name"], each) in touched}}

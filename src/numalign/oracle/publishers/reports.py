@@ -6,7 +6,7 @@ where the updater counts less, it must be exactly what it leaves out for a docum
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 from numalign.agent.inventory import plainform
@@ -20,16 +20,14 @@ from numalign.kubelet import start
 from numalign.kubelet.report import report
 from numalign.kubelet.settings import Settings
 from numalign.kubelet.versions import Minor
-from numalign.oracle.harness.divergence import Case
+from numalign.oracle.harness.divergence import Case, Raw
 from numalign.oracle.harness.suite import DeliberateDifference, Suite
 from numalign.oracle.plugin.suites import formats
 from numalign.oracle.publishers import defects, states, texts
 
-Row = Mapping[str, Any]
 
-
-def _scanned(form: Form) -> Callable[[Row], object]:
-    def answered(row: Row) -> object:
+def _scanned(form: Form) -> Callable[[Raw], object]:
+    def answered(row: Raw) -> object:
         pods, times = states.pods(row, states.scale(row)), states.scale(row)
         machine, allocatable = states.machine(row), states.allocatable(row)
         zones = plainform.zones(machine, allocatable, pods, form, states.excluded(row))
@@ -41,7 +39,7 @@ def _scanned(form: Form) -> Callable[[Row], object]:
     return answered
 
 
-def _method(row: Row, form: Form) -> fingerprint.Method:
+def _method(row: Raw, form: Form) -> fingerprint.Method:
     everybody = form == "nfd" or row.get("fingerprint_method") == fingerprint.Method.ALL
     return fingerprint.Method.ALL if everybody else fingerprint.Method.EXCLUSIVE
 
@@ -61,16 +59,16 @@ def _zone(zone: Zone, times: int) -> dict[str, Any]:
     }
 
 
-def _name(named: Row) -> str:
+def _name(named: Raw) -> str:
     """Tables are sorted by name: node-10 precedes node-2."""
     return str(named["name"])
 
 
-def _has_gaps(row: Row) -> bool:
+def _has_gaps(row: Raw) -> bool:
     return not states.in_a_row(row)
 
 
-def _defect(anchor: str, reason: str, applies: Callable[[Row], object], form: Form) -> DeliberateDifference:
+def _defect(anchor: str, reason: str, applies: Callable[[Raw], object], form: Form) -> DeliberateDifference:
     def shows(case: Case) -> bool:
         row, expected = case["input"], case["expect"]
         ours: Any = _scanned(form)(row)
@@ -104,28 +102,28 @@ NFD: Final = (
 )
 
 
-def _placed(row: Row) -> object:
+def _placed(row: Raw) -> object:
     settings = Settings(topology_policy=row.get("policy", "none"), minor=Minor(1, 34))
     kubelet = start.start(states.machine(row), settings)
     found = report.payload(kubelet, map(plainform.placement, states.pods(row)))
     return {"payload": formats.written(found) if found else None, "metadata": found.metadata if found else None}
 
 
-def _signed(row: Row) -> object:
+def _signed(row: Raw) -> object:
     pods = map(plainform.placement, states.pods(row))
     judged = (((pod.namespace, pod.name), pod.is_exclusive) for pod in pods)
     included = fingerprint.included(judged, fingerprint.Method(row["method"]))
     return {"included": [list(pod) for pod in included], "fingerprint": fingerprint.of(included)}
 
 
-def _exclusive(row: Row) -> object:
+def _exclusive(row: Raw) -> object:
     if row.get("pod") is None:
         return {"allow": False}
     (pod,) = states.pods({"pods": [row["pod"]]})
     return {"allow": plainform.placement(pod).is_exclusive}
 
 
-def made(name: str, answer: Callable[[Row], object], *deliberate: DeliberateDifference) -> Suite:
+def made(name: str, answer: Callable[[Raw], object], *deliberate: DeliberateDifference) -> Suite:
     def answered(case: Case) -> object:
         return answer(case["input"])
 
@@ -153,17 +151,17 @@ NOT_APPLICABLE: dict[str, str] = {
 FAILED: Final = {"watched": None, "fingerprint": None, "error": True}
 
 
-def _listed(row: Row) -> tuple[PodResources, ...]:
+def _listed(row: Raw) -> tuple[PodResources, ...]:
     return states.pods({"pods": row.get("listed")})
 
 
-def _watched(row: Row) -> object:
+def _watched(row: Raw) -> object:
     if row.get("list_error"):
         return FAILED
     return _told(row, map(_plain, _listed(row)))
 
 
-def _told(row: Row, pods: Any) -> dict[str, Any]:
+def _told(row: Raw, pods: Any) -> dict[str, Any]:
     listed = _listed(row)
     signed = fingerprint.of((pod.namespace, pod.name) for pod in listed) if listed else None
     watched = [pod for pod in pods if pod["containers"]]
@@ -187,24 +185,24 @@ def _zones(zones: tuple[int, ...] | None) -> list[int] | None:
     return list(zones) if zones else None
 
 
-def _others(row: Row) -> list[PodResources]:
+def _others(row: Raw) -> list[PodResources]:
     """Pods of namespaces that the updater does not watch."""
     wanted = row["namespace"]
     return [pod for pod in _listed(row) if wanted != "*" and pod.namespace != wanted]
 
 
-def _unknown(row: Row) -> list[PodResources]:
+def _unknown(row: Raw) -> list[PodResources]:
     """Pods that the API server does not know."""
     pod, others = row.get("api_pod") or {}, _others(row)
     asked = (each for each in _listed(row) if each not in others)
     return [each for each in asked if (each.namespace, each.name) != (pod.get("namespace"), pod.get("name"))]
 
 
-def _is_guaranteed(row: Row) -> bool:
+def _is_guaranteed(row: Raw) -> bool:
     return bool((row.get("api_pod") or {}).get("qos") == "Guaranteed")
 
 
-def _shares_cpus(row: Row) -> bool:
+def _shares_cpus(row: Raw) -> bool:
     """The API server's pod has no exclusive CPUs: not Guaranteed, or no container with whole CPUs."""
     pod = row.get("api_pod") or {}
     containers = (*(pod.get("containers") or ()), *(pod.get("init") or ()))
@@ -212,7 +210,7 @@ def _shares_cpus(row: Row) -> bool:
     return not (_is_guaranteed(row) and any(quantity.parse(text).is_whole for text in wanted))
 
 
-def _believed(row: Row) -> object:
+def _believed(row: Raw) -> object:
     """The updater's result."""
     if _unknown(row):
         return FAILED
@@ -227,7 +225,7 @@ def _as_believed(case: Case) -> bool:
     return all(believed[column] == value for column, value in case["expect"].items())
 
 
-def _judged(row: Row) -> object:
+def _judged(row: Raw) -> object:
     """Whatever the API server knows of the pod: the kubelet lists it with an exclusive CPU."""
     pod = PodResources("default", "web", (ContainerResources("main", (), (2,)),))
     return {"watchable": bool(pod.containers), "exclusive": plainform.placement(pod).is_exclusive}

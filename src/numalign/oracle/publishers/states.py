@@ -14,39 +14,39 @@ from numalign.agent.sources.podresources import Allocatable, ContainerResources,
 from numalign.api.decode import quantity
 from numalign.api.objects import resourcenames
 from numalign.kubelet.machine.machine import Core, HugePages, Machine, Zone
+from numalign.oracle.harness.divergence import Raw
 
-Row = Mapping[str, Any]
 SCALES: Final = (1, 1 << 10, 1 << 20, 1 << 30, 1 << 40)
 
 
-def machine(row: Row) -> Machine:
+def machine(row: Raw) -> Machine:
     known, times, ids = capacity(row), scale(row), sorted(each["id"] for each in _zones(row))
     return Machine("recorded", tuple(_zone(each, known.get(each["id"], {}), times, ids) for each in _zones(row)))
 
 
-def in_a_row(row: Row) -> bool:
+def in_a_row(row: Raw) -> bool:
     """Whether the zones have the ids 0, 1, 2 and so on."""
     return sorted(each["id"] for each in _zones(row)) == list(range(len(_zones(row))))
 
 
-def scale(row: Row) -> int:
+def scale(row: Raw) -> int:
     amounts = (kinds.items() for kinds in capacity(row).values())
     pages = [(_page(kind), size) for kinds in amounts for kind, size in kinds if resourcenames.is_hugepages(kind)]
     return next(times for times in SCALES if all(times * size % page == 0 for page, size in pages))
 
 
-def allocatable(row: Row) -> Allocatable:
+def allocatable(row: Raw) -> Allocatable:
     given, times = row.get("allocatable") or {}, scale(row)
     return Allocatable(
         _devices(given.get("devices")), tuple(given.get("cpus") or ()), _memory(given.get("memory"), times)
     )
 
 
-def pods(row: Row, times: int = 1) -> tuple[PodResources, ...]:
+def pods(row: Raw, times: int = 1) -> tuple[PodResources, ...]:
     return tuple(_pod(each, times) for each in row.get("pods") or ())
 
 
-def excluded(row: Row) -> frozenset[str]:
+def excluded(row: Raw) -> frozenset[str]:
     """Resources excluded on this node."""
     given = row.get("exclude") or {}
     if isinstance(given, Mapping):
@@ -54,7 +54,7 @@ def excluded(row: Row) -> frozenset[str]:
     return frozenset(given)
 
 
-def zones_of(row: Row) -> dict[tuple[str, str], set[int]]:
+def zones_of(row: Raw) -> dict[tuple[str, str], set[int]]:
     """The zones of allocatable devices, by resource and id."""
     found: dict[tuple[str, str], set[int]] = {}
     for entry in allocatable(row).devices:
@@ -63,11 +63,11 @@ def zones_of(row: Row) -> dict[tuple[str, str], set[int]]:
     return found
 
 
-def _zones(row: Row) -> list[Row]:
+def _zones(row: Raw) -> list[Raw]:
     return list((row.get("topology") or {}).get("nodes") or ())
 
 
-def capacity(row: Row) -> dict[int, dict[str, int]]:
+def capacity(row: Raw) -> dict[int, dict[str, int]]:
     """Bytes in sysfs by zone and kind, from either form."""
     found: dict[int, dict[str, int]] = {zone["id"]: {} for zone in _zones(row)}
     for kind, zones in (row.get("sys_memory") or {}).items():
@@ -83,7 +83,7 @@ def _page(kind: str) -> int:
     return quantity.parse(kind.removeprefix(resourcenames.HUGEPAGES_PREFIX)).value
 
 
-def _zone(zone: Row, known: Mapping[str, int], times: int, ids: list[int]) -> Zone:
+def _zone(zone: Raw, known: Mapping[str, int], times: int, ids: list[int]) -> Zone:
     pages = ((_page(kind), size) for kind, size in known.items() if resourcenames.is_hugepages(kind))
     return Zone(
         id=zone["id"],
@@ -100,12 +100,12 @@ def _distances(given: Iterable[int], ids: list[int]) -> tuple[int, ...]:
     return tuple(by_id.get(zone, 0) for zone in range(max(by_id, default=-1) + 1))
 
 
-def _pod(pod: Row, times: int) -> PodResources:
+def _pod(pod: Raw, times: int) -> PodResources:
     containers = pod.get("containers") or ()
     return PodResources(pod["namespace"], pod["name"], tuple(_container(each, times) for each in containers))
 
 
-def _container(container: Row, times: int) -> ContainerResources:
+def _container(container: Raw, times: int) -> ContainerResources:
     if "resources" in container:
         container = _unified(container)
     return ContainerResources(
@@ -116,7 +116,7 @@ def _container(container: Row, times: int) -> ContainerResources:
     )
 
 
-def _unified(container: Row) -> Row:
+def _unified(container: Raw) -> Raw:
     """Converts the updater's form, which lists all resources of a container together, into the exporter's."""
     own: dict[str, Any] = {"name": container["name"], "cpus": [], "memory": [], "devices": []}
     for held in container["resources"] or ():
@@ -131,17 +131,17 @@ def _unified(container: Row) -> Row:
     return own
 
 
-def _devices(entries: Iterable[Row] | None) -> tuple[DeviceEntry, ...]:
+def _devices(entries: Iterable[Raw] | None) -> tuple[DeviceEntry, ...]:
     given = entries or ()
     return tuple(DeviceEntry(each["resource"], tuple(each["ids"] or ()), numa(each)) for each in given)
 
 
-def _memory(entries: Iterable[Row] | None, times: int) -> tuple[MemoryEntry, ...]:
+def _memory(entries: Iterable[Raw] | None, times: int) -> tuple[MemoryEntry, ...]:
     given = entries or ()
     return tuple(MemoryEntry(each["type"], times * each["size"], numa(each) or ()) for each in given)
 
 
-def numa(entry: Row) -> tuple[int, ...] | None:
+def numa(entry: Raw) -> tuple[int, ...] | None:
     """The zones of an entry; None if it has no topology, which differs from a topology without zones."""
     zones = entry.get("numa")
     return None if zones is None else tuple(zones)

@@ -26,23 +26,22 @@ from numalign.kubelet.machine import presets
 from numalign.kubelet.machine.machine import Device, DevicePlugin
 from numalign.kubelet.settings import Settings
 from numalign.oracle.harness import suite
-from numalign.oracle.harness.divergence import Case, Difference
+from numalign.oracle.harness.divergence import Case, Difference, Raw
 from numalign.oracle.harness.suite import DeliberateDifference, Suite
 from numalign.oracle.publishers import defects, states
 from numalign.oracle.publishers.reports import made
 
-Row = Mapping[str, Any]
 FOLDER: Final = re.compile(r"devices/system/node/node(\d+)/")
 TOLD: Final = re.compile(r"MemTotal:[ \t]*\d+[ \tkB]*$")
 
 
-def _map(row: Row) -> object:
+def _map(row: Raw) -> object:
     machine = states.machine(row)
     assert [zone.id for zone in machine.zones] == [zone["id"] for zone in row["topology"]["nodes"]]
     return {"map": {str(cpu): zone.id for zone in machine.zones for core in zone.cores for cpu in core.cpus}}
 
 
-def _normalised(row: Row) -> dict[str, list[dict[str, Any]]]:
+def _normalised(row: Raw) -> dict[str, list[dict[str, Any]]]:
     allocatable = states.allocatable(row)
     cpus = plainform.by_zone(states.machine(row), allocatable.cpus).items()
     found: list[dict[str, Any]] = [
@@ -60,7 +59,7 @@ def _in_any_order(expected: Any, answered: Any) -> Sequence[Difference]:
     return suite.exactly(_sorted(expected["expected"]), _sorted(answered["expected"]))
 
 
-def _sorted(entries: Iterable[Row]) -> list[Row]:
+def _sorted(entries: Iterable[Raw]) -> list[Raw]:
     ordered = ({**each, "ids": sorted(each["ids"])} for each in entries)
     return sorted(ordered, key=lambda each: (each["resource"], each["numa"] or [], each["ids"]))
 
@@ -69,7 +68,7 @@ def _listed(zones: tuple[int, ...] | None) -> list[int] | None:
     return None if zones is None else list(zones)
 
 
-def _local(row: Row) -> object:
+def _local(row: Raw) -> object:
     zones = states.numa(row)
     held = ContainerResources("main", (DeviceEntry("example.com/nic", ("nic-0",), zones),))
     return {"present": plainform.placement(PodResources("default", "web", (held,))).is_exclusive}
@@ -86,7 +85,7 @@ def _surveyed(files: Mapping[str, str]) -> Survey:
         return sysfs.survey(Path(folder))
 
 
-def _memory(row: Row) -> object:
+def _memory(row: Raw) -> object:
     named = {int(found[1]) for found in map(FOLDER.match, row["files"]) if found}
     zones = [zone for zone in _surveyed(row["files"]).machine.zones if zone.id in named]
     found: dict[str, dict[str, int]] = {"memory": {str(zone.id): zone.memory for zone in zones}}
@@ -96,7 +95,7 @@ def _memory(row: Row) -> object:
     return {"bytes_per_numa": found}
 
 
-def _total(row: Row) -> object:
+def _total(row: Raw) -> object:
     file = "devices/system/node/node0/meminfo"
     found = _surveyed({file: row["text"]})
     if any(file in problem for problem in found.problems):
@@ -104,13 +103,13 @@ def _total(row: Row) -> object:
     return {"bytes": found.machine.zones[0].memory}
 
 
-def _excluded(row: Row) -> object:
+def _excluded(row: Raw) -> object:
     listed = row.get("patterns") or ()
     patterns = tuple(PodPattern(each.get("namespacePattern", ""), each.get("namePattern", "")) for each in listed)
     return {"excluded": Exclusions(pods=patterns).has(row["namespace"], row["name"])}
 
 
-def _left_out(row: Row) -> object:
+def _left_out(row: Raw) -> object:
     config = {node: names or () for node, names in (row.get("config") or {}).items()}
     found = exclusions.on_node(config, row["node"])
     mentioned = row.get("asked") or dict.fromkeys(name for names in config.values() for name in names) or ("cpu",)
@@ -120,13 +119,13 @@ def _left_out(row: Row) -> object:
     }
 
 
-def _unfinished(row: Row) -> object:
+def _unfinished(row: Raw) -> object:
     pods = [PodResources(*each) for each in row["listed"] or ()]
     kept = snapshot.unfinished(pods, {(namespace, name) for namespace, name in row["terminal"] or ()})
     return {"kept": [[pod.namespace, pod.name] for pod in kept]}
 
 
-def _endpoint(row: Row) -> object:
+def _endpoint(row: Raw) -> object:
     try:
         path = podresources.endpoint(row["endpoint"])
     except errors.BadObject:
@@ -139,7 +138,7 @@ def _same_place(expected: Any, answered: Any) -> Sequence[Difference]:
     return suite.exactly({**expected, "path": None if place is None else str(Path(place))}, answered)
 
 
-def _reference(row: Row) -> object:
+def _reference(row: Raw) -> object:
     try:
         found = snapshot.reference(row["text"])
     except errors.BadObject:
@@ -147,7 +146,7 @@ def _reference(row: Row) -> object:
     return {"result": None if found is None else list(found)}
 
 
-def _own_cpus(row: Row) -> object:
+def _own_cpus(row: Raw) -> object:
     containers = row["containers"] or ()
     named = [ContainerRef(*each["id"]) for each in containers]
     pods = [
@@ -159,7 +158,7 @@ def _own_cpus(row: Row) -> object:
     return {"expected": {"/".join(ref): list(pod.containers[0].cpus) for ref, pod in zip(named, found, strict=True)}}
 
 
-def _entries(row: Row) -> object:
+def _entries(row: Raw) -> object:
     plugins = {
         resource: DevicePlugin(tuple(Device(each, None if numa is None else tuple(numa)) for each, numa in ids.items()))
         for resource, ids in row["instances"].items()
@@ -169,18 +168,18 @@ def _entries(row: Row) -> object:
     return {"entries": [{"resource": e.resource, "ids": list(e.ids), "numa": _listed(e.zones)} for e in entries]}
 
 
-def _configuration(row: Row) -> Any:
+def _configuration(row: Raw) -> Any:
     (document,) = yamltext.documents(row["text"], "recorded")
     return document.value
 
 
-def _configured(row: Row) -> dict[str, list[str]]:
+def _configured(row: Raw) -> dict[str, list[str]]:
     settings = configuration.read(_configuration(row), "recorded", presets.machine("2x16"))
     read: list[str] = [settings.topology_policy, settings.topology_scope]
     return {"updater": read, "exporter": read}
 
 
-def _written(row: Row) -> list[str]:
+def _written(row: Raw) -> list[str]:
     """As written in the file, without defaults."""
     configuration = _configuration(row)
     return [configuration.get(key, "") for key in ("topologyManagerPolicy", "topologyManagerScope")]
@@ -191,7 +190,7 @@ def _is_told(text: str) -> bool:
     return TOLD.search(next((line for line in text.splitlines() if "MemTotal" in line), "")) is not None
 
 
-def _damaged(row: Row) -> set[str]:
+def _damaged(row: Raw) -> set[str]:
     """Zones with a file that the kernel would not write, or without a required one."""
     files, found = row["files"], set[str]()
     for path, text in files.items():
@@ -218,7 +217,7 @@ def _without(sizes: Mapping[str, Mapping[str, int]], zones: set[str]) -> object:
     return {kind: sizes for kind, sizes in kept.items() if sizes}
 
 
-def _once(entries: Iterable[Row]) -> list[Row]:
+def _once(entries: Iterable[Raw]) -> list[Raw]:
     return _sorted({**each, "ids": dict.fromkeys(each["ids"])} for each in entries)
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from numalign.api import errors
 from numalign.api.errors import BadObject
+from numalign.oracle.harness.divergence import Raw
 from numalign.oracle.harness.files import KIND, RecordedValue
 
 SECTIONS: Final = frozenset(
@@ -53,7 +54,6 @@ GAINED: Final[Mapping[str, frozenset[str]]] = {
 """Columns that are outcomes in this suite only."""
 ALIASES: Final = {"zones_model": "zones"}
 """Columns that stand for another one. These zones come from a description of the publisher, not from a run."""
-Row = Mapping[str, Any]
 
 
 def recognised(value: Any) -> bool:
@@ -79,11 +79,11 @@ def _is_table(rows: list[Any]) -> bool:
     return bool(objects) and not any("cpus" in row and "distances" in row for row in objects)
 
 
-def _id(row: Row, place: int) -> str:
+def _id(row: Raw, place: int) -> str:
     return row["id"] if isinstance(row.get("id"), str) else str(place + 1)
 
 
-def _case(suite: str, row: Row, whole: Row) -> dict[str, Any]:
+def _case(suite: str, row: Raw, whole: Raw) -> dict[str, Any]:
     outcome = (OUTCOMES - GIVEN.get(suite, frozenset())) | GAINED.get(suite, frozenset())
     plain = {ALIASES.get(name, name): _resolved(value, whole) for name, value in row.items()}
     return {
@@ -93,7 +93,7 @@ def _case(suite: str, row: Row, whole: Row) -> dict[str, Any]:
     }
 
 
-def _resolved(value: Any, whole: Row) -> Any:
+def _resolved(value: Any, whole: Raw) -> Any:
     match value:
         case str() if value.startswith("@"):
             found: Any = whole

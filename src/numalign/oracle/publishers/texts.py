@@ -17,13 +17,11 @@ from numalign.api.nrt.placementcodec import ContainerRef, PlacementError, Reason
 from numalign.api.nrt.wire import Attribute
 from numalign.kubelet.machine.machine import HugePages
 from numalign.oracle.harness import suite
-from numalign.oracle.harness.divergence import Case, Difference
+from numalign.oracle.harness.divergence import Case, Difference, Raw
 from numalign.oracle.harness.suite import DeliberateDifference, Suite
 from numalign.oracle.plugin.suites import formats
 from numalign.placement.reference import tracing
 from numalign.placement.reference.tracing import Trace
-
-Row = Mapping[str, Any]
 
 
 def as_far_as_recorded(expected: Any, answered: Any) -> Sequence[Difference]:
@@ -31,17 +29,17 @@ def as_far_as_recorded(expected: Any, answered: Any) -> Sequence[Difference]:
     return suite.exactly(expected, {name: answered[name] for name in expected if name in answered})
 
 
-def _pods(row: Row) -> list[fingerprint.Pod]:
+def _pods(row: Raw) -> list[fingerprint.Pod]:
     return [(pod["namespace"], pod["name"]) for pod in row.get("pods") or ()]
 
 
-def _compatible(row: Row) -> object:
+def _compatible(row: Raw) -> object:
     version = row["version"]
     malformed = len(version.encode()) != len(fingerprint.VERSION)
     return {"error": "malformed" if malformed else None, "compatible": version == fingerprint.VERSION}
 
 
-def _checked(row: Row) -> object:
+def _checked(row: Raw) -> object:
     try:
         fingerprint.check(row["fingerprint"], _pods(row))
     except fingerprint.FingerprintError as refusal:
@@ -49,12 +47,12 @@ def _checked(row: Row) -> object:
     return {"error": None}
 
 
-def _hashes(row: Row) -> object:
+def _hashes(row: Raw) -> object:
     namespace = xxhash.xxh64_intdigest(row["namespace"].encode())
     return {"ns_hash": f"{namespace:016x}", "pod_hash": f"{fingerprint.pod_hash(row['namespace'], row['name']):016x}"}
 
 
-def _traced(row: Row) -> object:
+def _traced(row: Raw) -> object:
     trace = Trace(row["node"], tuple(_pods(row)), row["check_against"])
     return {"json": tracing.plain(trace), "repr": tracing.text(trace)}
 
@@ -67,31 +65,31 @@ def _list(attributes: Sequence[Attribute]) -> object:
     return {"result": msgspec.to_builtins(attributes)}
 
 
-def _got(row: Row) -> object:
+def _got(row: Raw) -> object:
     value = attributelist.get(_attributes(row.get("attrs")), row["name"])
     return {"found": value is not None, "value": value}
 
 
-def _inserted(row: Row) -> object:
+def _inserted(row: Raw) -> object:
     new = row["insert"] if "insert" in row else row["update"]
     return _list(attributelist.insert(_attributes(row.get("attrs")), Attribute(**new)))
 
 
-def _zone_name(row: Row) -> object:
+def _zone_name(row: Raw) -> object:
     try:
         return {"name": grammar.zone_name(row["id"]), "error": False}
     except grammar.ZoneNameError:
         return {"name": None, "error": True}
 
 
-def _zone_id(row: Row) -> object:
+def _zone_id(row: Raw) -> object:
     try:
         return {"id": grammar.zone_id(row["name"]), "error": False}
     except grammar.ZoneNameError:
         return {"id": None, "error": True}
 
 
-def _is_quantity(row: Row) -> object:
+def _is_quantity(row: Raw) -> object:
     try:
         quantity.parse(row["value"])
     except ValueError:
@@ -99,14 +97,14 @@ def _is_quantity(row: Row) -> object:
     return {"valid": True}
 
 
-def _streamed(row: Row) -> object:
+def _streamed(row: Raw) -> object:
     text, place = leb89.encode_all(row["values"]), row.get("second_offset")
     decoded = leb89.decode_all(text)
     second = leb89.decode_all(text[place:]) if place is not None else decoded[1:]
     return {"encoded": text if (decoded, second) == (row["values"], row["values"][1:]) else None}
 
 
-def _malformed(row: Row) -> object:
+def _malformed(row: Raw) -> object:
     try:
         return {"value": leb89.decode(row["input"])}
     except leb89.Leb89Error:
@@ -122,7 +120,7 @@ def _ref(raw: Sequence[str]) -> ContainerRef:
     return ContainerRef(*raw)
 
 
-def _unpacked(row: Row) -> object:
+def _unpacked(row: Raw) -> object:
     try:
         found = formats.written(placementcodec.parse_metadata(row["metadata"]))
     except PlacementError as refusal:
@@ -131,12 +129,12 @@ def _unpacked(row: Row) -> object:
     return {"error": None, "result": found}
 
 
-def _round_trip(row: Row) -> object:
+def _round_trip(row: Raw) -> object:
     text = formats.read(row).metadata
     return {"metadata": text if placementcodec.parse_metadata(text) == formats.read(row) else None}
 
 
-def _validated(row: Row) -> dict[str, Any]:
+def _validated(row: Raw) -> dict[str, Any]:
     try:
         placementcodec.validate(formats.read(row["payload"]))
     except PlacementError as refusal:
@@ -144,7 +142,7 @@ def _validated(row: Row) -> dict[str, Any]:
     return {"error": None}
 
 
-def _consistent(row: Row) -> dict[str, Any]:
+def _consistent(row: Raw) -> dict[str, Any]:
     try:
         placementcodec.validate_numbers(formats.read(row["payload"]))
     except PlacementError as refusal:
@@ -152,25 +150,25 @@ def _consistent(row: Row) -> dict[str, Any]:
     return {"error": None}
 
 
-def _counted(row: Row) -> object:
+def _counted(row: Raw) -> object:
     return {"count": placementcodec.encode({_ref(each): 0 for each in row.get("containers") or ()}, 1).containers}
 
 
-def _looked_up(row: Row) -> object:
+def _looked_up(row: Raw) -> object:
     known = {_ref(each["id"]): each["numa"] for each in row.get("known") or ()}
     payload = placementcodec.encode(known, 1 + max(known.values(), default=0))
     found = placementcodec.decode(payload, known).get(_ref(row["query"]))
     return {"numa": found, "error": "unknown-container" if found is None else None}
 
 
-def _vector(row: Row) -> object:
+def _vector(row: Raw) -> object:
     offsets = list(range(*row["offsets_range"])) if "offsets_range" in row else row.get("offsets") or []
     text = placementcodec.encode_vector(offsets)
     same = placementcodec.decode_vector(text) == offsets and text.startswith(row.get("encoded_prefix", ""))
     return {"encoded": text if same else None, "encoded_length": len(text) if same else None}
 
 
-def _encoded(row: Row) -> object:
+def _encoded(row: Raw) -> object:
     generated = [(f"ns{i % 7}", f"pod-{i}", f"c{i % 3}") for i in range(200)] if "generator" in row else []
     placed = {_ref(each): place * 5 % 4 for place, each in enumerate(generated)}
     placed |= {_ref(each["id"]): each["numa"] for each in row.get("affinities") or ()}
@@ -182,7 +180,7 @@ def _encoded(row: Row) -> object:
     return {**found, "error": None, "count": payload.containers}
 
 
-def _decoded(row: Row) -> object:
+def _decoded(row: Raw) -> object:
     try:
         known = [_ref(each) for each in row.get("containers") or ()]
         found = placementcodec.decode(formats.read(row["payload"]), known)
@@ -196,11 +194,11 @@ def _in_any_order(expected: Any, answered: Any) -> Sequence[Difference]:
     return suite.exactly({**expected, "result": listed}, answered)
 
 
-def _pages(row: Row) -> object:
+def _pages(row: Raw) -> object:
     return {"name": HugePages(row["size_kb"], 0).resource}
 
 
-def _token(row: Row) -> object:
+def _token(row: Raw) -> object:
     guesses: list[Any] = []
     named = (Attribute("topologyManagerPolicy", row["policy"]), Attribute("topologyManagerScope", row["scope"]))
     manager = topologymanager.read((), named, guesses)
@@ -214,7 +212,7 @@ def _made(name: str, answer: Any, compare: Any = as_far_as_recorded, *deliberate
     return Suite(name, answered, compare, deliberate)
 
 
-def _released_order(check: Callable[[Row], dict[str, Any]]) -> DeliberateDifference:
+def _released_order(check: Callable[[Raw], dict[str, Any]]) -> DeliberateDifference:
     def shows(case: Case) -> bool:
         row, ours = case["input"], check(case["input"])["error"]
         # A separate column has the release's answer, where the table has one.
@@ -229,7 +227,7 @@ def _released_order(check: Callable[[Row], dict[str, Any]]) -> DeliberateDiffere
     )
 
 
-def _zone_of(row: Row) -> int:
+def _zone_of(row: Raw) -> int:
     """The given id, or the number at the end of the name; -1 without one."""
     named = grammar.ZONE_NAME.fullmatch(row.get("name", ""))
     return int(named["digits"]) if named else row.get("id", -1)

@@ -1,7 +1,7 @@
 """Which rows changed, in order, for readers that each look when they please.
 
-`columns` appends, every shape's verdicts remember how far they have read. The log is a ring: whoever lags behind by
-more than its length is told so and looks at everything again."""
+`columns` appends, every shape's verdicts remember how far they have read. The log is a ring: a reader that lags
+behind by more than its length reads all rows again."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The cluster as arrays: a node is a row, a resource a column.
 
-`engine` writes rows as facts come in, `verdicts` and kernels read them; nobody else holds numbers of nodes. Rows are
+`engine` writes rows as facts come in, `verdicts` and kernels read them. No other module keeps them. Rows are
 reused after a node is gone, arrays grow by doubling in every direction, and every change of a row is logged so that
 readers need not look at the others. Values beyond `LARGEST` are cut to it: sums over zones then stay within int64."""
 
@@ -25,8 +25,8 @@ LARGEST: Final = 1 << 52
 VACANT: Final = -1
 UNREPORTED: Final = -2
 """Kind of a row whose node has no report."""
-NOBODY, MIXED, UNSOUND = -1, -2, -3
-"""Tenure of a row: nobody's turn is open; several shapes', each certain of its zones; some are not."""
+NONE_PENDING, SEVERAL_SHAPES, NOT_EXACT = -1, -2, -3
+"""Pending shape of a row: no pod is pending; several shapes, each certain of its zones; some are not certain."""
 
 Amounts = NDArray[np.int64]
 ITEM: Final = 8
@@ -44,7 +44,7 @@ PLAIN: Final = {
     "full_core_cpus": np.int64,
     "pods": np.int32,
     "most_pods": np.int32,
-    "tenure": np.int32,
+    "pending_shape": np.int32,
 }
 FLAGS: Final = ("loose", "split_known")
 APART: Final = tuple(1 << zone for zone in range(MOST_ZONES))
@@ -62,7 +62,7 @@ class FreeState(Struct, frozen=True, kw_only=True):
     full_core_cpus: int = -1
     split_known: bool = False
     loose: bool = False
-    tenure: int = UNSOUND
+    pending_shape: int = NOT_EXACT
 
 
 class Flat(NamedTuple):
@@ -84,7 +84,7 @@ class Flat(NamedTuple):
     requested: memoryview
     kind: memoryview
     loose: memoryview
-    tenure: memoryview
+    pending_shape: memoryview
     full_core_cpus: memoryview
     split_known: memoryview
     busy: memoryview
@@ -114,8 +114,8 @@ class Columns:
     """Free CPUs on cores without a reserved one; negative: not known."""
     pods: NDArray[np.int32]
     most_pods: NDArray[np.int32]
-    tenure: NDArray[np.int32]
-    """The shape of the pods whose turn on the node is open, `NOBODY` or `MIXED`; `UNSOUND`: not exact."""
+    pending_shape: NDArray[np.int32]
+    """The shape of the pending pods, or `NONE_PENDING`, `SEVERAL_SHAPES`, `NOT_EXACT`."""
     loose: NDArray[np.bool_]
     """Rows that kernels cannot decide from numbers alone."""
     split_known: NDArray[np.bool_]
@@ -184,7 +184,7 @@ class Columns:
         flat, used = self.flat, zones * width
         table, start, end = _layout(zones, width, flat.width), row * flat.span, row * flat.span + zones * flat.width
         table.pack_into(flat.free, start * ITEM, *_within(state.free[:used]))
-        # Where nobody is on the way, both are the same.
+        # Where no pod is on its way, both are the same.
         if state.settled is state.free:
             flat.settled[start:end] = flat.free[start:end]
         else:
@@ -196,7 +196,7 @@ class Columns:
         flat.full_core_cpus[row] = min(state.full_core_cpus, LARGEST)
         flat.split_known[row] = state.split_known
         flat.loose[row] = state.loose
-        flat.tenure[row] = state.tenure
+        flat.pending_shape[row] = state.pending_shape
         self.log.append(row)
 
     def set_totals(self, row: int, offered: Mapping[str, int], most_pods: int) -> None:

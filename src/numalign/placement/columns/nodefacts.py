@@ -183,7 +183,7 @@ class RowFacts(Struct, frozen=True, kw_only=True, gc=False):
     """The same in upstream's codec, which is read together with the pods. None: not given, or not needed."""
     zone_cpus: tuple[int, ...] = ()
     """By position: the CPUs of the zone, as a set. Empty: not known."""
-    from_books: frozenset[str] = frozenset()
+    from_checkpoints: frozenset[str] = frozenset()
     """Resources whose `free` comes from the managers' own books: what the pod resources API hides is deducted there."""
     fingerprint: str = ""
     """Of the pods that `free` accounts for; empty: not given."""

@@ -2,7 +2,7 @@
 
 Ten thousand replicas are one shape. `intern` finds or makes it; verdicts, scores and reasons are kept per shape.
 Names, labels and images are not part of it; container names are taken from the pod itself when something is said.
-Where every pod has sizes of its own, shapes come without end: `retain` forgets those that nobody needs."""
+Where every pod has sizes of its own, shapes come without end: `retain` forgets those that are not in use."""
 
 from __future__ import annotations
 

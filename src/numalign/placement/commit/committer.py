@@ -122,7 +122,7 @@ class Committer:
 
     def _answer(self, pod: Pod, shape: Shape, row: Row, coming: Mapping[str, Pod]) -> RowVerdict:
         """By the kubelet's own managers (engine spec R9)."""
-        topology, book = self._mirror.topology(row.facts.node), self._mirror.ledger.book(row.facts.node)
+        topology, book = self._mirror.topology(row.facts.node), self._mirror.ledger.node(row.facts.node)
         program = self.program(shape.number, row.facts.rules)
         if topology is None or book is None or program is None or _has_left(book):
             return NOT_DECIDED

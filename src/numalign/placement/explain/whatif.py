@@ -17,7 +17,7 @@ from numalign.api.nrt.topologymanager import Policy
 from numalign.api.objects.pod import Pod
 from numalign.kubelet import demand as demands
 from numalign.placement.columns import nodetotals
-from numalign.placement.columns.columns import NOBODY, UNREPORTED, VACANT
+from numalign.placement.columns.columns import NONE_PENDING, UNREPORTED, VACANT
 from numalign.placement.columns.holdings import Holding
 from numalign.placement.columns.requests import Ask, Program
 from numalign.placement.columns.shapes import Shape
@@ -45,7 +45,7 @@ class WhatIf(Protocol):
         """Whether its kubelet would admit the pod then, for certain, in whatever order those others arrive."""
 
     def leaves_room(self, row: int, leaving: Collection[str], promised: Sequence[Pod]) -> bool:
-        """Whether these others, for whom `leaving` are on their way out, would still be admitted after the pod."""
+        """Whether these nominated pods, for which `leaving` are evicted, would still be admitted after the pod."""
 
     def holders(self, row: int) -> Mapping[str, int]:
         """Pods of which zones have something, or may have, by uid: the positions of those zones as a mask."""
@@ -115,12 +115,12 @@ class ExactWhatIf:
             return True
         with self._mirror.ledger.without(leaving):
             supposed = self._row(row, changed=bool(leaving))
-            # A pod that would not be admitted in any case is not kept out by this one.
+            # A nominated pod that would not be admitted anyway does not count.
             hopeful = [other for other in promised if self._admits_all(supposed, (other,))]
             return self._admits_all(_with(supposed, own), hopeful, {demands.identity(self._pod): self._pod})
 
     def holders(self, row: int) -> Mapping[str, int]:
-        book = self._mirror.ledger.book(self._columns.names[row])
+        book = self._mirror.ledger.node(self._columns.names[row])
         if book is None or self._asks_nothing(int(self._columns.kind[row])):
             return NOBODY_HOLDS
         everywhere = (1 << len(book.zones)) - 1
@@ -150,7 +150,7 @@ class ExactWhatIf:
         if columns.kind[row] == UNREPORTED:
             return True
         code = int(self._table.codes[row])
-        return bool(code > LAST_RESORT and not columns.loose[row] and columns.tenure[row] == NOBODY)
+        return bool(code > LAST_RESORT and not columns.loose[row] and columns.pending_shape[row] == NONE_PENDING)
 
     def admits_under(self, row: int, policy: Policy) -> bool:
         if self._columns.kind[row] == UNREPORTED:
@@ -162,11 +162,11 @@ class ExactWhatIf:
         return self._placed(self._pod, supposed, {}) is not None
 
     def pending(self, row: int) -> frozenset[str]:
-        book = self._mirror.ledger.book(self._columns.names[row])
+        book = self._mirror.ledger.node(self._columns.names[row])
         return frozenset(book.pending) if book is not None else NO_PODS
 
     def known(self, row: int) -> frozenset[str]:
-        book = self._mirror.ledger.book(self._columns.names[row])
+        book = self._mirror.ledger.node(self._columns.names[row])
         return frozenset(book.records) if book is not None else NO_PODS
 
     def _asks_nothing(self, kind: int) -> bool:
@@ -179,7 +179,7 @@ class ExactWhatIf:
         return kind != VACANT and self._flavour.evaluation.judgement(self._table, kind).allowed
 
     def _row(self, row: int, *, changed: bool) -> Row:
-        """Of a node from which pods are gone, those that have not arrived yet may go elsewhere."""
+        """The row; if pods are gone, pending pods may settle in other zones."""
         supposed = self._mirror.row(row)
         if not changed or not supposed.pending:
             return supposed
@@ -204,7 +204,7 @@ class ExactWhatIf:
 
 
 class PluginWhatIf:
-    """The reference plugin knows nothing of nominated pods, nor of totals, which other rules look after."""
+    """The reference plugin knows neither nominated pods nor node totals, which other plugins check."""
 
     def __init__(self, flavour: ReferenceFlavour, pod: Pod) -> None:
         self._flavour, self._wanted = flavour, demand.of(pod)
@@ -219,7 +219,7 @@ class PluginWhatIf:
         return True
 
     def holders(self, row: int) -> Mapping[str, int]:
-        """The plugin tells nobody whom it believes where."""
+        """The plugin does not tell the zones of pods."""
         return dict.fromkeys(self._flavour.pods_on(row), 1)
 
     def is_possible(self, row: int) -> bool:
@@ -239,7 +239,7 @@ class PluginWhatIf:
 
 
 def _with(row: Row, committed: CommittedPod) -> Row:
-    """The row with a pod more on its way there."""
+    """The row with one more pending pod."""
     revised = _revised(row, {each.uid: each for each in committed.revised})
     return structs.replace(revised, pending=(*revised.pending, committed.holding))
 

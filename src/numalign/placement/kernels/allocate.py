@@ -35,7 +35,7 @@ def allocate(plan: Plan, work: Work, step: int, alignment: int) -> int:
 
 
 def is_last(plan: Plan, step: int) -> bool:
-    """Nobody comes after it, who would have to know what it took."""
+    """Whether no container follows, which would have to know what this one took."""
     return step + 1 == plan.steps
 
 

@@ -21,9 +21,8 @@ from numalign.placement.columns.requests import Program
 from numalign.placement.kernels import admit, allocate, cpupicking, hints, merge, scoring, singlezone, work
 from numalign.placement.kernels import plan as plans
 from numalign.placement.kernels.block import Outcomes, RowBlock, Rows
-from numalign.placement.kernels.plan import ZONES, Ground, Plan
+from numalign.placement.kernels.plan import ZONES, Ground, Plan, Scoring
 from numalign.placement.kernels.singlezone import UNDECIDED
-from numalign.placement.kernels.strategies import Scoring
 from numalign.placement.kernels.work import Work
 
 

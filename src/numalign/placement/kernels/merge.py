@@ -58,16 +58,28 @@ def aligned(plan: Plan, work: Work, ask: int) -> int:
 
 
 def merged(plan: Plan, work: Work, ask: int) -> int:
-    """The mask that all prefer, `UNFIT` where the policy insists on one, else 0."""
+    """The mask that all lists prefer, `UNFIT` where the policy requires one, else 0."""
     if plan.policy == SINGLE:
-        return in_one_zone(plan, work, ask)
+        return single_numa_node(plan, work, ask)
+    if plan.policy == BEST_EFFORT:
+        return best_effort(plan, work, ask)
+    return restricted(plan, work, ask)
+
+
+def best_effort(plan: Plan, work: Work, ask: int) -> int:
+    """The best preferred mask; 0: `closest` finds one that is not preferred."""
     best = preferred(plan, work, ask)
-    if best:
-        return best + PREFERRED
-    return 0 if plan.policy == BEST_EFFORT else UNFIT
+    return best + PREFERRED if best else 0
 
 
-def in_one_zone(plan: Plan, work: Work, ask: int) -> int:
+def restricted(plan: Plan, work: Work, ask: int) -> int:
+    """The best preferred mask, or none at all."""
+    best = preferred(plan, work, ask)
+    return best + PREFERRED if best else UNFIT
+
+
+def single_numa_node(plan: Plan, work: Work, ask: int) -> int:
+    """The first zone that every list offers."""
     if work.unsatisfiable:
         return UNFIT
     if work.lists == 0 and work.memory_types == 0:

@@ -1,8 +1,8 @@
-"""A program as plain numbers, in the form that row kernels walk through.
+"""A pod's requests and a node's rules as plain numbers: the input of the row kernels.
 
-Made once per program, kind of node and scoring; callers on a hot path keep it. Resources are numbered anew: place 0 is
-cpu, then come the memory types and devices that the program names. An ask is a step, or, as the last one, what the
-pod is aligned to as a whole."""
+`verdicts.evaluation` makes one plan per shape, kind of node and scoring, and keeps it. Resources are numbered anew:
+place 0 is cpu, then come the memory types and devices that the requests name. An ask is a container (a step) or, as the
+last one, the pod as a whole. `Scoring` is the configured strategy; `scoring` has its arithmetic."""
 
 from __future__ import annotations
 
@@ -18,7 +18,32 @@ from numalign.placement.columns.noderules import ACROSS_CORES, ACROSS_ZONES, BY_
 from numalign.placement.columns.requests import Ask, Program
 from numalign.placement.columns.resources import CPU
 from numalign.placement.kernels import ranks
-from numalign.placement.kernels.strategies import KINDS, Scoring
+from numalign.placement.referenceargs import Strategy
+
+KINDS: Final = (
+    Strategy.LEAST_ALLOCATED,
+    Strategy.MOST_ALLOCATED,
+    Strategy.BALANCED_ALLOCATION,
+    Strategy.LEAST_NUMA_NODES,
+)
+LEAST, MOST, BALANCED, FEWEST_ZONES = range(4)
+"""Their numbers in a plan."""
+HEAVIEST: Final = 1 << 20
+"""Weights are cut to this: sums of weighted scores stay small."""
+
+
+class Scoring(Struct, frozen=True):
+    """A strategy with its weights as (column, weight); 1 where nothing is said."""
+
+    strategy: Strategy = Strategy.LEAST_ALLOCATED
+    weights: tuple[tuple[int, int], ...] = ()
+
+    def weights_of(self, columns: Sequence[int]) -> list[int]:
+        if not self.weights:
+            return [1] * len(columns)
+        known = dict(self.weights)
+        return [min(max(0, known.get(column, 1)), HEAVIEST) for column in columns]
+
 
 NONE, BEST_EFFORT, RESTRICTED, SINGLE = range(4)
 POLICIES: Final = {"none": NONE, "best-effort": BEST_EFFORT, "restricted": RESTRICTED, "single-numa-node": SINGLE}
@@ -28,7 +53,7 @@ ZONES: Final = 8
 MASKS: Final = 1 << ZONES
 MOST_PLACES, MOST_STEPS, MOST_ITEMS = 16, 32, 128
 """Larger programs go to the row model."""
-MOST: Final = 1 << 56
+MOST_AMOUNT: Final = 1 << 56
 """More than any sum over zones; larger requests are cut to it."""
 
 ROW_MODEL, REFUSED, KERNEL = range(3)
@@ -131,7 +156,7 @@ def plan(rules: NodeRules, program: Program, scoring: Scoring) -> Plan:
         return structs.replace(nothing, standing=standing, steps=len(program.steps), zones=0, every=0)
     columns = [CPU, *sorted({column for column, _ in items})]
     places = {column: place for place, column in enumerate(columns)}
-    cpus = [min(ask.cpus, MOST) for ask in asks]
+    cpus = [min(ask.cpus, MOST_AMOUNT) for ask in asks]
     steps, ground, is_plain = len(program.steps), _ground(rules, scoring), _is_plain(rules, program)
     made = Plan(
         **ground.fields,
@@ -147,7 +172,7 @@ def plan(rules: NodeRules, program: Program, scoring: Scoring) -> Plan:
         memory=memory,
         devices=devices,
         places_asked=[places[column] for column, _ in items],
-        amounts=[min(amount, MOST) for _, amount in items],
+        amounts=[min(amount, MOST_AMOUNT) for _, amount in items],
         init=[int(step.role is Role.INIT) for step in program.steps],
         cpus_later=[int(any(cpus[number + 1 : steps])) for number in range(steps)],
     )

@@ -13,8 +13,7 @@ import math
 from typing import Final
 
 from numalign.placement.kernels.hints import summed
-from numalign.placement.kernels.plan import Plan
-from numalign.placement.kernels.strategies import BALANCED, LEAST, MOST
+from numalign.placement.kernels.plan import BALANCED, LEAST, MOST, Plan
 from numalign.placement.kernels.work import Work
 
 PER_ZONE: Final = 12

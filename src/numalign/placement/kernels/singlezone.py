@@ -1,9 +1,9 @@
 """The most common case, fast: every container in the best zone that has room for all it asks.
 
 If one zone has room for everything, all lists agree on single zones, and the kubelet takes the best such zone under
-every policy that aligns (engine spec 4). `scalar` and `compiled` try this before `walk`, because little of a row has to
-be loaded for it. It never refuses a row: wherever anything else could matter, the answer is `UNDECIDED`. Part of the
-row kernels: see `work` for their language."""
+every policy that aligns (engine spec 4). `scalar` and `compiled` try this before `admit`, because little of a row has
+to be loaded for it. It never refuses a row: wherever anything else could matter, the answer is `UNDECIDED`. Part of
+the row kernels: see `work` for their language."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""One row while a program is walked through it: what is free now, and scratch space.
+"""One row while a plan is evaluated on it: what is free now, and scratch space.
 
-The row kernels (`lists`, `merging`, `picking`, `charging`, `scoring`, `walk`) are written in the part of Python that
-numba compiles: plain loops over numbers, no objects but `Plan` and `Work`. Uncompiled they run on lists, for single
-rows where numba is missing; `compiled` turns the very same functions into machine code that runs on records.
+The row kernels (`hints`, `merge`, `cpupicking`, `allocate`, `scoring`, `singlezone`, `admit`) are written in the part
+of Python that numba compiles: loops over numbers, no objects but `Plan` and `Work`. `scalar` runs them on lists,
+`compiled` compiles the same functions and runs them on records.
 
 What a plain init container got stays in `free`, as its pod may take it again; `kept` says in which zones, `kept_low`
 and `kept_high` bound how much of it there is (engine spec R4)."""

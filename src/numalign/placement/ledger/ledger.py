@@ -71,9 +71,9 @@ class Ledger:
         self._settle(book)
         return book.row(self._unobserved.resources)
 
-    def book(self, node: str) -> NodeLedger | None:
+    def node(self, name: str) -> NodeLedger | None:
         """None: nothing is known of the node."""
-        return self._books.get(node)
+        return self._books.get(name)
 
     def facts(self, node: str) -> RowFacts | None:
         """The node's report."""
@@ -206,7 +206,7 @@ class Ledger:
 
     def shapes(self) -> set[int]:
         """Numbers of all that pods hold by, or did before a decision that may be taken back."""
-        holdings = [record.holding for book in self.books() for record in book.records.values() if record.holding]
+        holdings = [record.holding for book in self.nodes() for record in book.records.values() if record.holding]
         before = [holding for revision in self.revisions for holding in revision.before]
         return {holding.shape for holding in (*holdings, *before)}
 
@@ -214,7 +214,7 @@ class Ledger:
         """Some of them are not needed any more."""
         self._unobserved.forget_shapes()
 
-    def books(self) -> Sequence[NodeLedger]:
+    def nodes(self) -> Sequence[NodeLedger]:
         """All of them."""
         return tuple(self._books.values())
 

@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import structs
 
 from numalign.api.objects import resourcenames
-from numalign.placement.columns.columns import MIXED, NOBODY, UNSOUND, FreeState
+from numalign.placement.columns.columns import NONE_PENDING, NOT_EXACT, SEVERAL_SHAPES, FreeState
 from numalign.placement.columns.holdings import Holding, Source
 from numalign.placement.columns.nodefacts import RowFacts
 from numalign.placement.columns.noderules import FULL_CORES
@@ -52,23 +52,23 @@ def free_state(row: Row) -> FreeState:
         full_core_cpus=_on_full_cores(facts, None if untouched else (reported, cpus)),
         split_known=_split_known(facts, untouched=untouched),
         loose=is_loose(row),
-        tenure=tenure(row.pending),
+        pending_shape=pending_shape(row.pending),
     )
 
 
-def tenure(pending: Sequence[Holding]) -> int:
+def pending_shape(pending: Sequence[Holding]) -> int:
     """The shape of the pending pods. Pods that hold their zones in any order, and equals of one shape, are exact."""
     if not pending:
-        return NOBODY
+        return NONE_PENDING
     if any(not entry.is_exact for each in pending for entry in each.entries) or any(
         each.unsteady or each.source is not Source.PREDICTED for each in pending
     ):
-        return UNSOUND
+        return NOT_EXACT
     shapes = {each.shape for each in pending}
     if len(shapes) == 1:
         return pending[0].shape
     groups = {each.shape for each in pending if each.interchangeable}
-    return MIXED if len(groups) <= 1 else UNSOUND
+    return SEVERAL_SHAPES if len(groups) <= 1 else NOT_EXACT
 
 
 def is_loose(row: Row) -> bool:

@@ -15,7 +15,7 @@ from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod
 from numalign.kubelet import demand as demands
-from numalign.placement.columns.columns import NOBODY, Columns
+from numalign.placement.columns.columns import NONE_PENDING, Columns
 from numalign.placement.columns.holdings import Holding
 from numalign.placement.columns.nodefacts import RowFacts
 from numalign.placement.columns.shapes import Shapes
@@ -121,9 +121,9 @@ class LedgerSync:
 
     def _tick(self, now: float) -> list[Wake]:
         change = self.ledger.tick(now)
-        books = {book.node: book for book in self.ledger.books()} if change.freed else {}
         for uid, node in list(self._lingering.items()) if change.freed else ():
-            record = books[node].records.get(uid) if node in books else None
+            book = self.ledger.node(node)
+            record = book.records.get(uid) if book is not None else None
             if record is None or record.life is not PodLife.LINGERING:
                 del self._lingering[uid]
         return self.changed(change)
@@ -241,7 +241,8 @@ class LedgerSync:
             return row
         revised = self._reviser(row)
         if revised:
-            book = next(book for book in self.ledger.books() if book.node == name)
+            book = self.ledger.node(name)
+            assert book is not None, "it has a row"
             first = book.records[revised[0].uid].pod
             self.ledger.predict(name, first, revised[0], revised[1:])
         return self.ledger.row(name)
@@ -260,8 +261,8 @@ class LedgerSync:
         """A decision by the row model: the row is to be read again."""
         self._note(self.ledger.predict(self.columns.names[number], pod, holding, revised))
 
-    def enter(self, decision: Decision, number: int, tenure: int) -> None:
-        """A decision by a template, which has been charged to the columns; `tenure`: that of the row before."""
+    def enter(self, decision: Decision, number: int, pending_shape: int) -> None:
+        """A decision by a template, which has been charged to the columns; `pending_shape`: that of the row before."""
         template, node, pod = decision.holder, decision.node, decision.pod
         if template is NOTHING:
             return  # a node without a report: the pod is entered when it is seen there
@@ -270,9 +271,9 @@ class LedgerSync:
         holding, revised = template.holding(pod), tuple[Holding, ...]()
         if not holding.entries:
             pass  # holds nothing, so its turn does not matter
-        elif tenure == NOBODY:
+        elif pending_shape == NONE_PENDING:
             self._alike[number] = [holding]
-        elif tenure == holding.shape:
+        elif pending_shape == holding.shape:
             holding, revised = self._among_equals(number, holding)
         self.ledger.predict(node, pod, holding, revised)
 

@@ -57,7 +57,7 @@ def hidden(program: Program, zones: int, facts: RowFacts, resources: Resources, 
         name = resources.names[column]
         reach, _ = _reach(name, facts)
         gone = not memory and column in _memory_columns(program)
-        if not bounds.init or name in facts.from_books or gone or not reach:
+        if not bounds.init or name in facts.from_checkpoints or gone or not reach:
             continue
         within = reach & zones or reach
         found += _between(column, within, max(0, bounds.largest_init - bounds.lasting), bounds.init)

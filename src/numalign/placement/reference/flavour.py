@@ -1,8 +1,8 @@
-"""The reference flavour: what NodeResourceTopologyMatch decides, over all nodes, behind the engine's door.
+"""The reference flavour: decides as NodeResourceTopologyMatch does, over all nodes.
 
-`engine` hands facts and pods over. The plugin's cache tells what is known of a node, its filter who may go there and
-its scoring who should; for whoever has no other rules, nodes have to have room as a whole first. Reserve, Unreserve
-and PostBind of the plugin are a decision, a failed and a successful binding here. Nothing here predicts a zone."""
+`engine` hands facts and pods over. The plugin's cache says what is known of a node, its filter which nodes take a pod,
+its scoring which is best. Reserve, Unreserve and PostBind of the plugin are a placement, a failed and a successful
+binding here. It predicts no zones, and it does not check node totals, which other rules of the scheduler do."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class ReferenceFlavour:
         self._node_totals = node_totals
         self._cache: Cache = selection.build(_arguments(settings), settings.profiles)
         self._preempts = referenceargs.preemption_mode(settings.reference) is PreemptionMode.ENABLED
-        # Whoever configures the plugin gets no less than one (scheduler plugin spec 8.3), so nobody else does.
+        # The plugin reads no weight below one (scheduler plugin spec 8.3).
         self._scoring = Scoring(settings.strategy, {name: max(1, weight) for name, weight in settings.weights.items()})
         self._present: dict[str, frozenset[str]] = {}
         self._reports: dict[str, NodeResourceTopology] = {}
@@ -226,7 +226,7 @@ class ReferenceFlavour:
 
     def _ended(self, pod: Pod) -> list[Wake]:
         self._pods.pop(demands.identity(pod), None)
-        # Its binding is not heard of any more, so that nobody else would give back what it holds.
+        # No result of its binding follows, so what it holds is given back here.
         wakes = self._bind_failed(demands.identity(pod))
         self._cache.pod_gone(pod)
         return wakes or [Wake(pod.spec.node_name, WakeCause.FREED)]

@@ -79,7 +79,7 @@ class StaticFacts(Struct, frozen=True, kw_only=True):
     stock: Stock
     cores: Cores | None
     unknown_size: Mapping[str, int]
-    from_books: frozenset[str]
+    from_checkpoints: frozenset[str]
     assumptions: frozenset[Assumption]
     listed: tuple[tuple[str, int], ...]
     """Resources of which the zones' amounts say what is free, with their places among the stock's names."""
@@ -206,7 +206,7 @@ def _row_facts(topology: NodeTopology, known: StaticFacts, table: Sequence[Memor
         placements=facts.placements,
         payload=_payload(topology) if topology.placement is not None else None,
         zone_cpus=cores.members if cores is not None else (),
-        from_books=known.from_books,
+        from_checkpoints=known.from_checkpoints,
         fingerprint=signature.text if signature else "",
         exclusive_only=signature is not None and signature.method is fingerprint.Method.EXCLUSIVE,
         assumptions=assumptions,
@@ -281,7 +281,7 @@ def static_facts(topology: NodeTopology, basis: Basis) -> StaticFacts:
     rules = _rules(topology, settings, cores, noted)
     # The size of these is a plain amount. Memory counts by allocatable, and our agent's facts are exact.
     plain = _of_kinds(found, cpus=rules.static_cpus and cores is None, devices=facts.devices is None)
-    unknown_size, from_books = _unknown_size(plain, node, noted), _from_books(basis, cores, stock.names)
+    unknown_size, from_checkpoints = _unknown_size(plain, node, noted), _from_checkpoints(basis, cores, stock.names)
     if not basis.has_placements:
         noted.add(Assumption.PLACEMENTS_UNKNOWN)
     return StaticFacts(
@@ -290,9 +290,9 @@ def static_facts(topology: NodeTopology, basis: Basis) -> StaticFacts:
         stock=_shared_stock(stock),
         cores=cores,
         unknown_size=unknown_size,
-        from_books=from_books,
+        from_checkpoints=from_checkpoints,
         assumptions=_shared_assumptions(frozenset(noted)),
-        listed=tuple((name, place) for place, name in enumerate(stock.names) if name not in from_books),
+        listed=tuple((name, place) for place, name in enumerate(stock.names) if name not in from_checkpoints),
         cpu=stock.names.index(resourcenames.CPU),
         memory=tuple((name, place) for place, name in enumerate(stock.names) if supplies.is_memory(name)),
         devices=supplies.device_slots(topology, stock.names),
@@ -376,7 +376,7 @@ def _unknown_size(plain: Mapping[str, Supply], node: Node | None, noted: set[Ass
     return missed or EXACT
 
 
-def _from_books(basis: Basis, cores: Cores | None, names: Sequence[str]) -> frozenset[str]:
+def _from_checkpoints(basis: Basis, cores: Cores | None, names: Sequence[str]) -> frozenset[str]:
     found: list[str] = []
     if cores is not None and basis.has_free_cpus and basis.reserved_cpus is not None:
         found.append(resourcenames.CPU)

@@ -1,4 +1,4 @@
-"""The stock scheduler's filters and scores, one module per plugin, over all nodes at once.
+"""kube-scheduler's filter and score plugins, evaluated for all nodes at once.
 
-`world` holds what they look at, `rule` says what a rule is; both are the way in. Verdicts, reasons and scores are
-those of kube-scheduler, to the letter. Nothing here knows zones: that is the engine around it."""
+`clusterstate` holds what the plugins read, `rule` defines what a plugin is. Verdicts, reasons and scores are
+kube-scheduler's, to the letter. Zones are not handled here but by the engine."""

@@ -1,8 +1,8 @@
-"""What the stock scheduler's rules look at: every node and every pod that has one, as arrays and classes over rows.
+"""The state that plugins read: all nodes, and all pods that have a node, as arrays and classes over rows.
 
-Whoever takes in facts calls `put_node`, `put_pod` and their opposites; rules only read. Rows are those of the
-engine's columns. Pods on a row without a node stay and count again when the node comes (kube-scheduler spec 2.5);
-before a row goes to another node its pods have to be dropped. Parts that only some rules need follow along through
+`scheduler.choose.cluster` calls `put_node`, `put_pod` and their opposites; plugins only read. Rows are those of the
+engine's columns. Pods on a row without a node stay, and count again when the node appears (kube-scheduler spec 2.5);
+they must be dropped before the row is given to another node. Parts that only some plugins need subscribe with
 `follow`."""
 
 from __future__ import annotations

@@ -1,13 +1,8 @@
-"""Ports of nodes that pods take for themselves: which pod asks for which, and which rows have them in use.
+"""Host ports in use, and container images, by node.
 
-`world` keeps `PortsInUse`, the NodePorts rule reads it. An address of all zeros, or none, means every address of the
-node (kube-scheduler spec 1.7).
-
-Which nodes have which container image, under every name it goes by.
-
-`world` keeps it from the nodes' own lists, the ImageLocality rule reads it. An image's size is the one told by the
-node that brought the name first, as in the stock scheduler's cache.
-"""
+`ClusterState` keeps both; NodePorts and ImageLocality read them. The address 0.0.0.0, or none, means every address
+of the node (kube-scheduler spec 1.7). The size of an image is the one that the node reported which brought its name
+first, as in kube-scheduler's cache."""
 
 from __future__ import annotations
 

@@ -1,20 +1,9 @@
-"""One property of every node as small numbers: rows with equal values share a class.
+"""Properties of nodes as small integers: rows with equal values share a class.
 
-`world` keeps one facet for taints, one per label key that somebody asked about, and so on. Rules ask `Facet.table`
-for an answer per row and give a function of the value; it is called once per class, however many rows there are, and
-again only for classes that are new. Classes that no row has any more are reused, so nothing grows with time.
-
-Small numbers by row that follow from amounts, worked out again only for rows whose amounts changed.
-
-Pods of one kind come in hundreds: NodeResourcesFit and BalancedAllocation keep a table per distinct request, and
-placing one of the pods changes one row of it. Tables are kept by `totals`, whose log says which rows changed.
-
-The labels of all nodes, by key: which rows have which value.
-
-Nodes have dozens of labels and pods ask for few of them, so a key becomes a facet when a rule first asks for it and
-is kept up from then on. `world` writes; node affinity, spreading and pod affinity read. A topology domain is a class
-of a key's facet.
-"""
+`ClusterState` keeps `RowClasses` for taints, for each label key that a plugin has asked about, and more.
+`RowClasses.table` evaluates a function once per class instead of once per row; unused classes are reused.
+`NodeLabels` creates the classes of a key at its first use; a topology domain is such a class. `RowTable` keeps
+numbers that depend on node totals and recomputes only rows that the change log of `totals` names."""
 
 from __future__ import annotations
 

@@ -1,13 +1,9 @@
-"""What a rule is: a plugin of the stock scheduler that filters nodes, scores them, or both.
+"""Interfaces of plugins that filter nodes, score them, or both.
 
-The scheduling cycle prepares every rule for a pod, asks for one code per row, and scores the rows that are left; a
-preemption asks again about one row with pods taken away. Reasons are the stock scheduler's own texts. Arrays are as
-long as `world.capacity`; what they say about rows without a node (`world.present`) means nothing.
-
-How raw scores become scores from 0 to 100 when a plugin has no way of its own.
-
-The largest raw score counts as 100, or as 0 where less is better. Only rows that passed all filters are in.
-"""
+The scheduling cycle prepares every plugin for a pod, asks for one code per row, and scores the remaining rows;
+preemption asks again about one row with pods removed. Reasons are kube-scheduler's texts. Arrays are as long as
+`ClusterState.capacity`; values of rows without a node (`ClusterState.present`) are undefined. `normalised` scales
+raw scores to 0..100 over the rows that passed all filters."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Amounts per node: what it offers to pods, and what the pods on it ask for.
+"""Node totals: what each node offers to pods, and what its pods request.
 
-`world` writes it, the resource rules read it, by [column, row] so that a resource of all nodes is one block. cpu
-counts in thousandths, all else in units, rounded up. Additions wrap around as the stock scheduler's do."""
+`ClusterState` writes, the resource plugins read, by [column, row]. cpu counts in millicores, everything else in
+units, rounded up. Additions wrap around as kube-scheduler's int64 does."""
 
 from __future__ import annotations
 
@@ -202,6 +202,14 @@ def is_scalar(name: str) -> bool:
         or resourcenames.NATIVE_DOMAIN in name
         or name.startswith(ATTACHABLE_PREFIX)
     )
+
+
+def selected(rows: NDArray[np.integer[Any]]) -> NDArray[np.integer[Any]] | slice:
+    """The same rows, as a slice where each is the next one of the row before: arrays need not be copied then."""
+    count = len(rows)
+    if not count or rows.item(-1) - rows.item(0) != count - 1 or not (rows[1:] - rows[:-1] == 1).all():
+        return rows
+    return slice(rows.item(0), rows.item(0) + count)
 
 
 def _in_line(amounts: Amounts) -> memoryview:

@@ -19,8 +19,7 @@ from numalign.placement.decisions import Code
 from numalign.placement.kernels import plan as plans
 from numalign.placement.kernels import scalar, scoring
 from numalign.placement.kernels.block import Kernel, RowBlock
-from numalign.placement.kernels.plan import Plan
-from numalign.placement.kernels.strategies import Scoring
+from numalign.placement.kernels.plan import Plan, Scoring
 from numalign.placement.kernels.work import Work
 from numalign.placement.verdicts import chargerow
 from numalign.placement.verdicts.verdicts import VerdictTable
@@ -62,11 +61,9 @@ class Evaluation:
 
     def program(self, table: VerdictTable, kind: int) -> Program:
         """What nodes of this kind are asked for the shape."""
-        found = table.programs.get(kind)
-        if found is None:
-            resources = self._columns.resources
-            found = table.programs[kind] = requests.program(table.shape, self._columns.kinds[kind], resources)
-            self._columns.ensure_columns(len(resources))
+        resources = self._columns.resources
+        found = requests.program(table.shape, self._columns.kinds[kind], resources)
+        self._columns.ensure_columns(len(resources))
         return found
 
     def plan(self, table: VerdictTable, kind: int) -> Plan:

@@ -16,7 +16,6 @@ from numalign.placement.columns.changelog import Rows
 from numalign.placement.columns.columns import Columns
 from numalign.placement.columns.intent import Judgement
 from numalign.placement.columns.nodefacts import Stock
-from numalign.placement.columns.requests import Program
 from numalign.placement.columns.shapes import Shape
 from numalign.placement.columns.templates import Template, Templates
 from numalign.placement.decisions import Code, Codes
@@ -41,7 +40,6 @@ class VerdictTable:
         """Of so many rows, of which nothing is known yet."""
         self.shape = shape
         self.totals = totals
-        self.programs: dict[int, Program] = {}
         self.plans: dict[int, Plan] = {}
         self.judgements: dict[int, Judgement] = {}
         self.templates: dict[int, Templates] = {}
@@ -89,7 +87,7 @@ class VerdictTable:
 
 
 class Judge(Protocol):
-    """Whoever knows what a row says to a shape."""
+    """Evaluates rows for a shape; `evaluation` implements it."""
 
     def row(self, table: VerdictTable, row: int) -> int: ...
 
@@ -120,11 +118,11 @@ class Verdicts:
         return set(self._tables)
 
     def all(self) -> tuple[VerdictTable, ...]:
-        """For whoever copies what is known."""
+        """Every table, for dumps."""
         return tuple(self._tables.values())
 
     def find(self, shape: Shape) -> VerdictTable:
-        """The shape's table as it was left; whoever asks brings it up to date."""
+        """The shape's table as it was left; the caller brings it up to date."""
         table = self._tables.get(shape.number)
         if table is None:
             totals, room = nodetotals.totals(shape, self._columns), self._columns.room

@@ -1,14 +1,9 @@
-"""Decisions carried out: a few bindings at a time, each to its end, whatever happens to the answers.
+"""Binds pods to their nodes, and updates queue, cluster state and Events with the result.
 
-`cycle` calls `start`, which never waits; `run` is a task with the workers. A pod is bound once: the same binding may be
-sent again, another one only after the server said that the first did not happen. Right before it is sent, the lease has
-to be ours and the node has to be there. What became of it goes to the bookkeeper, never back into the decision.
-
-What becomes of decisions: the books after a binding worked, failed, or was overtaken.
-
-`binding` tells each outcome once. A pod that was bound stays assumed until the watch shows it; one that was not is
-forgotten and goes back to the queue, and whoever waits for its room may try.
-"""
+`cycle` calls `Binder.start`, which never waits; `run` is a task with the workers. A pod is bound at most once: the
+binder repeats the same Binding, and gives up on it only after the API server has said that the Binding does not
+exist. It checks the lease and the node right before each call. A bound pod stays assumed until the watch shows it. A
+pod that was not bound is forgotten and returns to the queue, and the pods that wait for its resources are woken."""
 
 from __future__ import annotations
 
@@ -140,7 +135,7 @@ class Binder:
             in_doubt = in_doubt or not refused
             # The same binding once more cannot bind twice. And one whose answer did not come may still arrive, however
             # late: its place is kept for it as long as there is hope.
-            LOG.warning("not bound yet: %s", answer.why, extra=_about(bind))
+            LOG.warning("Failed to bind pod, retrying: %s", answer.why, extra=_about(bind))
             await self._pause(tries)
         return None
 
@@ -162,7 +157,9 @@ class Binder:
             except errors.NotFound:
                 return BindingResult(Outcome.GONE)
             except errors.KubeError as problem:
-                LOG.warning("not known yet whether it is bound: %s", problem, extra=_about(bind))
+                LOG.warning(
+                    "Failed to read pod after an unanswered bind call, retrying: %s", problem, extra=_about(bind)
+                )
                 await self._pause(tries)
                 tries += 1
                 continue
@@ -205,7 +202,7 @@ class BindResults:
         publisher: Publisher,
         counts: Metrics,
         clock: Clock,
-        stories: PodHistories = SILENT,
+        histories: PodHistories = SILENT,
     ) -> None:
         self._cluster = cluster
         self._queue = queue
@@ -213,7 +210,7 @@ class BindResults:
         self._publisher = publisher
         self._metrics = counts
         self._clock = clock
-        self._stories = stories
+        self._histories = histories
 
     def is_open(self, bind: PendingBinding) -> bool:
         assumed = self._cluster.assumed.get(bind.decision.uid)
@@ -233,7 +230,7 @@ class BindResults:
         self._metrics.bound(bind.queued.attempts, now - ready)
         self._metrics.placed.add(_alignment(bind.decision.placement))
         self._count(bind, DONE, metrics.SCHEDULED)
-        self._stories.tell(bind.pod.metadata, "bound", node=bind.node)
+        self._histories.tell(bind.pod.metadata, "bound", node=bind.node)
 
     def over(self, bind: PendingBinding) -> None:
         """What its room is worth to others, the watch tells when it shows where the pod is; ours is given up now."""
@@ -241,12 +238,14 @@ class BindResults:
         self._give_up(bind)
         self._queue.done(uid)
         self._publisher.forget(uid)
-        self._stories.tell(bind.pod.metadata, "overtaken: gone, or bound by somebody else", node=bind.node)
+        self._histories.tell(
+            bind.pod.metadata, "binding dropped: pod deleted, or bound by another scheduler", node=bind.node
+        )
         self._count(bind, GONE, metrics.ERROR)
 
     def failed(self, bind: PendingBinding, why: str) -> None:
         uid, now = bind.decision.uid, self._clock.now()
-        self._stories.warn(bind.pod.metadata, "not bound", node=bind.node, why=why)
+        self._histories.warn(bind.pod.metadata, "binding failed", node=bind.node, why=why)
         self._give_up(bind)
         queued = self._queue.fail(uid, now)
         if queued is not None:

@@ -1,8 +1,8 @@
-"""What is written for a pod's claims before the pod is bound: volumes set aside, nodes named to provisioners.
+"""Binds and provisions the volumes of a pod before the pod is bound.
 
-`cycle` makes the plan when a node is chosen, and from then on rules see volumes as the plan leaves them; `binding` has
-it carried out and waits until the controllers have done their part; whatever fails, it is taken back (kube-scheduler
-spec 1.17)."""
+`cycle` makes the plan when a node is chosen, and the rules see volumes as the plan leaves them from then on.
+`binder` has the plan carried out and waits for the volume controllers. After a failure the plan is reverted
+(kube-scheduler spec 1.17)."""
 
 from __future__ import annotations
 

@@ -1,13 +1,8 @@
-"""Which node a pod goes to: filters, zones, scores, and the best node on which the pod is certain to be admitted.
+"""Chooses a node for one pod: filters, zones, scores, and the best node that is certain to admit the pod.
 
-`cycle` calls `choose` once per attempt. Where a node is found, the engine has charged it already. Nothing else is
-written, and nothing here knows a clock or a network: the same cluster, pod and randomness give the same answer.
-
-One pod's turn, put together: what beside the pod decides where it may go.
-
-`cycle` calls `attempt` for every pod that it tries, `repeating` for one that was tried before, so that both ask the
-same question.
-"""
+`cycle` calls `choose` once per attempt; `AttemptContext` collects what the attempt depends on beside the pod. The
+engine has charged the pod to the node when `choose` returns one. Nothing else is written. Pure: the same cluster,
+pod and randomness give the same result."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The cluster as the scheduler knows it: the engine for zones and totals, the world for everything else, in step.
+"""The cluster as the scheduler knows it: the engine for zones and totals, `ClusterState` for everything else.
 
-`intake` brings what informers saw, `cycle` and `binding` what was decided and what became of it. A pod of ours counts
-on its node from the decision on (it is assumed), until it is confirmed by being seen there or forgotten. What got
-better comes back as the engine's wakes."""
+`intake` applies what informers see, `cycle` and `binder` what was decided and what became of it. A pod is assumed on
+its node from the decision until a watch event confirms it or a failed binding forgets it. Methods return the
+engine's wakes: nodes on which a waiting pod may fit now."""
 
 from __future__ import annotations
 

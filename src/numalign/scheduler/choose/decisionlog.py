@@ -1,8 +1,7 @@
-"""The latest decisions, with what they were made of, so that one can be explained or repeated afterwards.
+"""Keeps the latest scheduling decisions with their inputs, to explain or replay them.
 
-`cycle` notes every attempt here; `dumping` shows them and puts them into dumps, `repeating` holds its own answer
-against them. Bounded in number; scores by plugin are kept for ten decisions a second at most, so that a burst does not
-pay for them."""
+`cycle` records every attempt; `dump` shows them and writes them into snapshots, `replay` compares its own result
+with them. The number of records is bounded, and scores by plugin are recorded for at most ten decisions per second."""
 
 from __future__ import annotations
 

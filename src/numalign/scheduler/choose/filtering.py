@@ -1,15 +1,9 @@
-"""Which nodes a pod may go to, by all rules but the zones'; and for the others, who refused them first and why.
+"""Filters nodes for a pod by all plugins, and reports for each other node which plugin rejected it first and why.
 
-`choosing` calls `filtered` once per pod. Rules are prepared once, then asked for all nodes at a time; each node keeps
-the first rule that refuses it. Nodes that a rule leaves out before it looks at any, and pods that a rule refuses on
-any node, are told as the stock scheduler tells them (kube-scheduler spec 4.6).
-
-What NodeResourceTopologyMatch says for a profile: the engine's answers, or no objection where it is disabled.
-
-`choosing`, `preemption`, `explanations` and `advice` ask here instead of the engine, because a profile may disable the
-plugin, as kube-scheduler's configuration allows for any plugin. Such a profile places pods by its other rules, which
-look at node totals only; the engine charges its pods like those of other schedulers. Pure.
-"""
+`choose` calls `filtered` once per pod. Plugins are prepared once and then asked about all nodes at a time. PreFilter
+results, which exclude nodes or reject the pod as a whole, are reported as kube-scheduler does (kube-scheduler spec
+4.6). The functions for zones ask the engine, unless the profile disables NodeResourceTopologyMatch: then no node is
+rejected because of its zones, and all nodes score the same."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Why a pod waits, as data for the queue and as the sentence that people know: "0/12 nodes are available: ...".
+"""The reason why a pod is unschedulable: plugins for the queue, and the message "0/12 nodes are available: ...".
 
-`cycle` calls `refusal` for an attempt that found no node. Reasons of the stock rules are the stock scheduler's own;
-where zones are in the way, the plugin's text is followed by ours, which names container, resource and amounts
+`cycle` calls `refusal` for an attempt that found no node. Reasons of kube-scheduler's plugins are kube-scheduler's
+own. Where zones are the reason, the plugin's text is followed by ours, which names container, resource and amounts
 (kube-scheduler spec 4.10). Pure."""
 
 from __future__ import annotations

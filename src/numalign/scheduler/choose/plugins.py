@@ -1,19 +1,9 @@
-"""The stock scheduler's rules on one world, and what they look at beside nodes and pods.
+"""The scheduler's plugins, and the state that they read beside nodes and pods.
 
-`main` makes one per process and asks for a profile's rules by the names of their plugins; `watching` brings namespaces,
-owners and volumes to it. Rules of one plugin are made once for each profile, with the profile's own settings.
-
-Pods whose devices are to be allocated dynamically are left alone, with a reason that says so.
-
-They ask by resource claims, or for an extended resource that a DeviceClass stands for. Under the name of the stock
-scheduler's plugin, because that is where people look. Whoever needs such devices names a scheduler that allocates
-them.
-
-PodDisruptionBudgets that were seen, and which of some pods they would not let go.
-
-`watching` brings them, preemption asks. What a budget allows is what its status says; nothing is charged here, as the
-disruption controller hears of evictions by itself (kube-scheduler spec 1.20). Pure.
-"""
+`main` makes one `Plugins` per process and asks it for the plugins of each profile; `watching` feeds it with
+namespaces, owners, volumes and PodDisruptionBudgets. A plugin is made once per profile, with the profile's
+arguments. DynamicResources rejects every pod that needs dynamically allocated devices, because this scheduler does
+not allocate them. `Budgets` reads what PodDisruptionBudgets allow from their status (kube-scheduler spec 1.20)."""
 
 from __future__ import annotations
 

@@ -1,27 +1,11 @@
-"""Nodes by rank, kept from pod to pod of one kind: what most pods are placed by.
+"""Caches the rank of every node for each kind of pods, and picks the best node from it.
 
-`choosing` asks here before it goes the long way. Most rules judge a node by that node alone, and the last pod changed
-one node: its rank is worked out again, and the best one is at hand. Where rules look around (spreading, affinity,
-preferences), their part is worked out for all nodes and put on top. The answer is the long way's, down to the draw
-among equals. Kinds of pods that are met for the first time, and pods that fit nowhere, go the long way.
-
-Rows by rank, with the best at hand: what `ranks` picks from.
-
-Rows of one rank are listed in their order, so that a draw among equals is a look into a list; but only of ranks that
-were the best one, because of the others it is enough to know how many there are. Plain lists, because one row changes
-at a time and arrays cost more than that to be asked.
-
-The ranks of all nodes for one kind of pods, brought up to date by looking only at nodes that changed.
-
-`standings` keeps one for each kind. A rank is the tier and the total score in one number; `podium` has the best ones.
-What nodes are described with is fixed for the life of this; amounts and what the engine says are followed by their
-change logs, and by holding the engine's word against what it said before where logs do not tell.
-
-Pods that share their parts with one that was met before: recognised without reading them.
-
-Informers make equal parts of pods one object (`api.sharing`), so that what was found out about a pod holds for the next
-one of its kind. `standings` keeps its findings by this; pods that are equal and share nothing only take longer.
-"""
+`choose` tries this cache before it runs all filters and scores. Most plugins judge a node by that node alone, and
+placing a pod changes one node: only the ranks of changed nodes are computed again, found through the change logs of
+engine and totals. Plugins that look at other nodes (spreading, affinity, preferences) are computed for all nodes and
+added. The result equals that of the full computation, including the random choice among equal nodes. Pods of a new
+kind, and pods that fit nowhere, go through the full computation. A rank is the certainty of admission and the total
+score in one number. Pods are of one kind if informers have made their parts one object (`api.decode.sharing`)."""
 
 from __future__ import annotations
 

@@ -1,17 +1,8 @@
-"""The total score of the nodes that a pod may go to: every rule's normalised score by its weight, zones among them.
+"""Scores nodes: the weighted sum of every plugin's normalized score, zones included.
 
-`choosing` calls `totals`. Rules score only nodes that passed all filters, because their scores are relative to those
-(kube-scheduler spec 4.7).
-
-What comes before scores: how sure it is that a node takes the pod, by what the engine says about its zones.
-
-`choosing` and `standings` rank nodes by tier first. Pure.
-
-How a choice came about: what each plugin added to the totals of the best nodes, and how long each phase took.
-
-An attempt that somebody wants to know more about carries one; `choosing` fills it in, `recollection` keeps the scores
-and `metrics` the times.
-"""
+`choose` calls `totals` for the nodes that passed all filters, because scores are relative to those (kube-scheduler
+spec 4.7). Certainty of admission comes before the score. `ScoreDetails` records what each plugin added and how long
+each phase took, for the decision log and the metrics. Pure."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""The storm guard: a node that turned away a pod of some shape gets no more of that shape for a while.
+"""The storm guard: keeps pods of one shape off a node whose kubelet rejected a pod of that shape.
 
-Without it, a controller that replaces a rejected pod and a scheduler that believes in the node keep each other busy for
-ever. `intake` tells of rejections and of nodes that changed, `cycle` asks whom to keep off. One rejection of a pod of
-ours is enough for all of its shape. Of pods that others placed only replicas count, from the second one on, and for
-nobody but their like of the same owner. A shape comes back to a node when its pause is over and the node has changed
-since; each rejection doubles the pause. However many pods fail, the books stay small. Pure: time is an argument."""
+Without it a controller that replaces a rejected pod and a scheduler that selects the same node again would loop.
+`intake` reports rejections and changed nodes; `choose` asks which nodes to avoid. One rejection of a pod that this
+scheduler placed is enough for all pods of its shape. Of pods placed by others only replicas of one owner count, from
+the second rejection on, and only for that owner's pods. A shape is allowed again when its back-off has ended and the
+node has changed since; each rejection doubles the back-off. The number of records is bounded. Pure: time is an
+argument."""
 
 from __future__ import annotations
 

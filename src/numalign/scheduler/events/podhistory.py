@@ -1,8 +1,8 @@
-"""One pod's whole story by one key: every turn it took, in order, in memory and in the log.
+"""Records the history of each pod, in memory and in the log.
 
-Whoever decides or does something about a pod calls `tell`; `dumping` shows a story, `numalign scheduler state --pod`
-prints it. The log has the same lines with the pod's name and uid in each, as far as the verbosity lets them through.
-Of many pods the ones not heard of for longest are forgotten, of a long story its middle."""
+Every component that acts on a pod calls `tell`; `dump` shows the history and `numalign scheduler state --pod` prints
+it. The log has the same entries with the pod's name and uid, subject to verbosity. The histories that were extended
+least recently are dropped first; of a long history the middle is dropped."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class PodHistories:
     def __init__(self, now: Callable[[], float], most_pods: int = MOST_PODS) -> None:
         self._now = now
         self._most = most_pods
-        self._stories: OrderedDict[str, PodHistory] = OrderedDict()
+        self._histories: OrderedDict[str, PodHistory] = OrderedDict()
 
     def tell(self, pod: ObjectMeta, what: str, **fields: object) -> None:
         self._keep(pod, what, fields)
@@ -71,22 +71,22 @@ class PodHistories:
 
     def of(self, name: str) -> list[PodHistory]:
         """Of pods that have or had this name (namespace/name), or this uid; the latest last."""
-        return [story for story in self._stories.values() if name in (story.name, story.uid)]
+        return [story for story in self._histories.values() if name in (story.name, story.uid)]
 
     def __len__(self) -> int:
-        return len(self._stories)
+        return len(self._histories)
 
     def _keep(self, pod: ObjectMeta, what: str, fields: Mapping[str, object]) -> None:
-        uid, stories = pod.uid, self._stories
-        story = stories.get(uid)
+        uid, histories = pod.uid, self._histories
+        story = histories.get(uid)
         if story is not None:
-            stories.move_to_end(uid)
+            histories.move_to_end(uid)
         elif not self._most:
             return
         else:
-            if len(stories) >= self._most:
-                stories.popitem(last=False)
-            story = stories[uid] = PodHistory(pod)
+            if len(histories) >= self._most:
+                histories.popitem(last=False)
+            story = histories[uid] = PodHistory(pod)
         story.add(HistoryEntry(self._now(), what, fields))
 
 

@@ -1,8 +1,8 @@
-"""What the scheduler tells people: events, and the PodScheduled condition of a pod that has to wait.
+"""Writes Events, and the PodScheduled condition of unschedulable pods.
 
-`cycle` and `binding` call `scheduled`, `refused` and the like, which never wait; `run` is a task that writes. In the
-stock scheduler's words and form (kube-scheduler spec 4.9, 7.6). A condition is written only where it would change
-something, and of several for one pod only the last. Events go to `eventlines`."""
+`cycle`, `binder` and `preemptor` call `scheduled`, `refused` and the like, which never wait; `run` is the task that
+writes. Reasons and messages are kube-scheduler's (kube-scheduler spec 4.9, 7.6). A condition is written only if it
+changes, and of several pending ones for a pod only the last. Events go through `eventqueue`."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class Publisher:
         try:
             await self._client.delete(PODS.at(pod.name, pod.namespace), options)
         except errors.KubeError as problem:
-            LOG.info("not deleted: %s", problem, extra=about(pod=pod.full_name, uid=pod.uid))
+            LOG.info("Failed to delete rejected pod: %s", problem, extra=about(pod=pod.full_name, uid=pod.uid))
 
     async def _patch(self, pod: Pod, wait: PendingReason) -> None:
         meta, clock = pod.metadata, self._client.sender.clock
@@ -143,7 +143,7 @@ class Publisher:
             )
         except errors.KubeError as problem:
             # The pod may be gone or another one by now; else its next attempt writes it.
-            LOG.info("condition not written: %s", problem, extra=about(pod=meta.full_name, uid=meta.uid))
+            LOG.info("Error updating pod condition: %s", problem, extra=about(pod=meta.full_name, uid=meta.uid))
             self._told.pop(meta.uid, None)
 
 

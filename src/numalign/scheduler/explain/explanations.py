@@ -1,14 +1,9 @@
-"""What every node says to one pod, as the scheduler would hear it, and nothing decided.
+"""Explains what every node says to one pod, without deciding anything, and where a pod is now.
 
-The command line asks for pods that wait and for pods that are only thought of. Rules and zones are asked as in an
-attempt (`choosing`): each node tells the first reason it meets. A node is named as fitting only if the pod would be
-placed there. Answers of one kind become one cause, with the best numbers that any of its nodes has.
-
-Where one pod is, and what has become of it so far: for whoever asks about a pod by name.
-
-`numalign explain pod` starts with it. Zones are those of the ledger, with how sure we are of them; what the pod's own
-status says is passed on as it is. Pure.
-"""
+`numalign explain` calls it for pending pods and for pods that do not exist. Plugins and zones are asked as in an
+attempt: each node reports the first reason. A node counts as fitting only if the pod would be placed there. Equal
+reasons are grouped into one cause with the best numbers of its nodes. `PodProgress` says where a pod is, with its
+zones from the ledger. Pure."""
 
 from __future__ import annotations
 

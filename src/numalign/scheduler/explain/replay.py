@@ -1,8 +1,8 @@
-"""A decision once more, offline: the same pod on the cluster of a snapshot, asked as the scheduler asks.
+"""Replays a decision offline: schedules the same pod on the cluster of a snapshot.
 
-`numalign scheduler repeat` calls `repeated`. Where the snapshot remembers the pod's last attempt, the same chances are
-drawn, and pods that were placed after it are taken away first; so as long as nothing else has happened in between, the
-answer is the same node and the same zones, or the same sentence."""
+`numalign scheduler repeat` calls `repeated`. If the snapshot has the pod's last attempt, the same random numbers are
+used and pods that were placed later are removed first. So the result is the same node and zones, or the same
+message, unless something else has changed in between."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Who may look at the scheduler's pages: the API server is asked who they are, and whether they may.
+"""Authenticates and authorizes requests for the scheduler's pages with the API server.
 
-`serving` puts it before all pages but those open to all. TokenReview and SubjectAccessReview as the stock scheduler
-does it: answers are kept for ten seconds, nobody in particular is system:anonymous, and system:masters may everything
-(kube-scheduler spec 6.5). Tokens are kept as hashes only."""
+`pages` puts it before all pages but the open ones. It sends TokenReview and SubjectAccessReview as kube-scheduler
+does: answers are cached for ten seconds, unauthenticated requests run as `system:anonymous`, and `system:masters` is
+always allowed (kube-scheduler spec 6.5). Tokens are kept as hashes only."""
 
 from __future__ import annotations
 

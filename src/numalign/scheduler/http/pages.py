@@ -1,7 +1,7 @@
-"""The scheduler's pages: health, metrics, configuration, and a look inside, under the stock scheduler's paths.
+"""The scheduler's HTTP pages: health, metrics, configuration and debug pages, under kube-scheduler's paths.
 
-`numalign scheduler run` hands them to `process.serve`, with a guard from `guarding` where others can reach it. Checks
-of health are the stock scheduler's (kube-scheduler spec 6.5)."""
+`numalign scheduler run` serves them through `process.serve`, behind `authz` unless they are bound to loopback.
+Health checks are kube-scheduler's (kube-scheduler spec 6.5)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What informers see, turned into facts for the engine and the world, and into events for the queue.
+"""Turns watch events into facts for engine and cluster state, and into events for the queue.
 
-`main` makes one informer per resource with a handler of this. Each change is taken in at once and completely before the
-next; a change that nothing can be made of is left out, counted and logged, and stalls nobody. A pod of ours without a
-node is queued; every pod with a node counts, whoever put it there."""
+`watching` makes one informer per resource with a handler of this. Each change is applied completely before the next
+one. An object that cannot be read is skipped, counted and logged. A pod of one of our profiles without a node is
+queued; every pod with a node counts, no matter which scheduler bound it."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ class Intake:
         clock: Clock,
         wake: Callable[[], None],
         clears_rejected: bool = False,
-        stories: PodHistories = SILENT,
+        histories: PodHistories = SILENT,
     ) -> None:
         """`clears_rejected`: delete pods of ours that their node turned away."""
         self._cluster, self._queue, self._profiles = cluster, queue, profiles
         self._publisher, self._rejections, self._metrics = publisher, rejections, counts
         self._clock, self._wake, self._clears_rejected = clock, wake, clears_rejected
-        self._stories = stories
+        self._histories = histories
 
     def guarded(self, resource: str, handler: Callable[[Change[T]], None]) -> Callable[[Change[T]], None]:
         """A handler that one odd object cannot end."""
@@ -72,10 +72,10 @@ class Intake:
             try:
                 handler(change)
             except BadObject as problem:
-                LOG.warning("left out: %s", problem, extra=_about(resource, change))
+                LOG.warning("Skipped unreadable object: %s", problem, extra=_about(resource, change))
                 self._metrics.odd.add(resource)
             except Exception:
-                LOG.exception("left out", extra=_about(resource, change))
+                LOG.exception("Skipped object after an error", extra=_about(resource, change))
                 self._metrics.odd.add(resource)
             self._wake()
 
@@ -147,7 +147,7 @@ class Intake:
             # One that is bound and not seen so far is not to be tried again.
             self._queue.add(pod, now)
             if is_new:
-                self._stories.tell(pod.metadata, "waits for a node", priority=pod.spec.priority)
+                self._histories.tell(pod.metadata, "queued", priority=pod.spec.priority)
 
     def _pod_assigned(self, old: Pod | None, pod: Pod) -> None:
         uid, now = pod.metadata.uid, self._clock.now()
@@ -166,7 +166,7 @@ class Intake:
                 self._ended(pod, is_first_look=old is None)
         elif is_new:
             self._queue.move(ObjectChange(POD_ASSIGNED, None, pod), now)
-            self._tell(pod, "seen on its node", node=pod.spec.node_name)
+            self._tell(pod, "binding confirmed", node=pod.spec.node_name)
         elif old is not None:
             for event in clusterevents.pod_changes(old, pod, Resource.ASSIGNED_POD):
                 self._queue.move(ObjectChange(event, old, pod), now)
@@ -193,14 +193,14 @@ class Intake:
         node, reason = pod.spec.node_name, pod.status.reason
         pause = self._rejections.rejected(shape, node, reason, self._clock.now())
         self._publisher.warned(pod.metadata, REJECTED, "Scheduling", wording.rejected(node, reason, pause))
-        self._stories.warn(pod.metadata, "turned away", node=node, why=reason)
+        self._histories.warn(pod.metadata, "rejected by the kubelet", node=node, why=reason)
 
     def _pod_gone(self, pod: Pod) -> None:
         uid, now = pod.metadata.uid, self._clock.now()
         counted = uid in self._cluster.assumed or bool(pod.spec.node_name)
         self._queue.delete(uid, now)
         self._publisher.forget(uid)
-        self._tell(pod, "gone", node=pod.spec.node_name)
+        self._tell(pod, "deleted", node=pod.spec.node_name)
         wakes = self._cluster.pod_gone(pod, now)
         if counted and not pod.status.is_finished:
             self._queue.move(ObjectChange(clusterevents.ASSIGNED_POD_DELETED, pod), now)
@@ -209,7 +209,7 @@ class Intake:
     def _tell(self, pod: Pod, what: str, **fields: object) -> None:
         """Others' pods have no story here."""
         if pod.spec.scheduler_name in self._profiles:
-            self._stories.tell(pod.metadata, what, **fields)
+            self._histories.tell(pod.metadata, what, **fields)
 
     # Time
 

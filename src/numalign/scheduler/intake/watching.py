@@ -1,8 +1,8 @@
-"""What is watched, and who hears of it: one informer per resource, all on one client.
+"""The informers: one per resource, all on one client.
 
-`main` makes them and runs them as tasks, leader or not, so that a new leader knows the cluster already. Pods are
-watched to their end and not only while they run: whether a pod is finished, was turned away or was deleted decides what
-is free on its node."""
+`main` makes them and runs them as tasks, on the leader and on standby replicas, so that a new leader knows the
+cluster. Pods are watched until they are deleted, and not only while they run: whether a pod has finished, was
+rejected or was deleted decides what is free on its node."""
 
 from __future__ import annotations
 

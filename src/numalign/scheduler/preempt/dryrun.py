@@ -1,14 +1,8 @@
-"""Dry runs: whether one node would take a pod if some of its pods were gone, by filter plugins and zones.
+"""Dry-run preemption: whether a node fits a pod without some of the node's pods.
 
-`preemption` makes one `DryRun` for a preemptor and asks it about nodes; `answers` caches the results. Advice asks a
-`Trial` about pods that could be freed. Nothing is evicted or charged here.
-
-Answers of dry runs, kept by row: a cluster that was looked through once costs little to look through again.
-
-`preemption` searches here. For pods whose fate on a node hangs on nothing but that node, answers are shared by all that
-are alike, and hold until something about the node changes: its pods, its zones, who was promised its room, or what
-disruption budgets say about its pods. The best of many nodes is found by arrays.
-"""
+`preemption` makes one `DryRun` per preemptor and asks it about nodes; `explain` asks a `Trial` about pods that could
+be freed. `DryRunCache` keeps results by node, shared by equal preemptors whose result depends on that node only,
+until the node's pods, zones, nominations or disruption budgets change. Nothing is evicted or charged here."""
 
 from __future__ import annotations
 

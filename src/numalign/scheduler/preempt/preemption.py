@@ -1,16 +1,9 @@
-"""A node for a pod that found none: whom to evict where, or why that would not help.
+"""Decides which pods to evict from which node for a pod that fits nowhere, or why preemption does not help.
 
-`cycle` asks for every pod that no node takes; `evictions` carries out what is decided. As the stock scheduler's
-DefaultPreemption decides (kube-scheduler spec 1.20), with the zones of nodes among the rules: victims are chosen so
-that the node's kubelet admits the pod once they are gone. Where that is not certain, nobody is evicted. No clock, no
-I/O.
-
-Whether a pod that had others evicted is still to wait for its node.
-
-`preemption` asks before it evicts more. As long as victims are seen on the node, and as their containers may still run
-there; and until the node's report, which still shows them, is followed by another one. The first is the stock
-scheduler's rule (kube-scheduler spec 1.20); zones come free later than the node's totals, which takes the others.
-"""
+`preemptor` calls `Preemption.decide`. It follows kube-scheduler's DefaultPreemption (kube-scheduler spec 1.20), with
+the zones of nodes among the filters: victims are selected so that the kubelet admits the pod once they are gone. If
+admission is not certain, no pod is evicted. `Reservations` makes a pod wait for its earlier victims: until they are
+gone from the node, and until the node's next report shows their zones as free. Pure."""
 
 from __future__ import annotations
 

@@ -1,16 +1,9 @@
-"""What follows when no node takes a pod: perhaps others are evicted for it, and a node is kept for it.
+"""Runs preemption for pods that no node fits, and evicts the victims.
 
-`cycle` calls `attempt` once for such a pod. What `preemption` decides is entered here, so that the next pods respect
-it: the nomination, the nominations that it voids, the evictions. What is to be written into the pod goes back to the
-cycle.
-
-Preemptions carried out: victims told why and deleted, a few calls at a time.
-
-`cycle` calls `start`, which never waits; `run` is a task with the workers. Until all calls for a preemptor are answered
-it stays out of the queue; then the end of its victims wakes it. A call that fails is made again; where that does not
-help, the pod is tried anew. Only the leader evicts, and only the very pod that was chosen:
-each call names its uid (kube-scheduler spec 1.20).
-"""
+`cycle` calls `Preemptor.attempt`, which enters the nomination, clears the nominations that it supersedes and starts
+the evictions. `Evictor.run` is a task with the workers. The preemptor stays out of the queue until all calls are
+answered; then the end of its victims wakes it. Failed calls are repeated; if they keep failing, the pod is scheduled
+again. Only the leader evicts, and each call names the victim's uid (kube-scheduler spec 1.20)."""
 
 from __future__ import annotations
 
@@ -135,12 +128,12 @@ class Evictor:
         leads: Callable[[], bool],
         is_there: Callable[[str], bool],
         wake: Callable[[], None],
-        stories: PodHistories = SILENT,
+        histories: PodHistories = SILENT,
     ) -> None:
         """`is_there`: whether the pod of a uid still counts on a node."""
         self._client, self._queue, self._gate = client, queue, gate
         self._publisher, self._leads, self._is_there, self._wake = publisher, leads, is_there, wake
-        self._stories = stories
+        self._histories = histories
         self._waiting: asyncio.Queue[Job] = asyncio.Queue()
 
     def start(self, preemptor: Pod, node: str, victims: Sequence[Pod]) -> None:
@@ -189,14 +182,14 @@ class Evictor:
                 return True
             except errors.KubeError as problem:
                 about_victim = about(pod=victim.metadata.full_name, uid=victim.metadata.uid)
-                LOG.warning("not evicted: %s", problem, extra=about_victim)
+                LOG.warning("Failed to evict victim, retrying: %s", problem, extra=about_victim)
                 await self._pause(tries)
         return False
 
     def _tell(self, eviction: Eviction, victim: Pod) -> None:
         preemptor, node = eviction.preemptor.metadata, eviction.node
-        self._stories.tell(victim.metadata, "evicted", node=node, by=preemptor.full_name)
-        self._stories.tell(preemptor, "evicted another", node=node, victim=victim.metadata.full_name)
+        self._histories.tell(victim.metadata, "preempted", node=node, by=preemptor.full_name)
+        self._histories.tell(preemptor, "victim evicted", node=node, victim=victim.metadata.full_name)
 
     async def _told_and_deleted(self, preemptor: Pod, victim: Pod) -> bool:
         """False: there is no such pod any more."""

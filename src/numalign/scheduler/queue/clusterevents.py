@@ -1,7 +1,7 @@
-"""What happens in a cluster, in the words by which the stock scheduler's plugins say what may help them.
+"""Cluster events: what happened to which kind of object, in the terms in which plugins register for events.
 
-Intake turns changes of objects into these; `wakeups` holds them against what plugins wait for. Labels are those of the
-stock scheduler's metrics (kube-scheduler spec 3.5, 6.6)."""
+`intake` makes them from changes of objects; `wakeups` matches them with what plugins wait for. Labels are those of
+kube-scheduler's metrics (kube-scheduler spec 3.5, 6.6)."""
 
 from __future__ import annotations
 

@@ -1,17 +1,8 @@
-"""Changes of pods on nodes: do they free a port, or change what spreading and pod affinity count?
+"""Queueing hints: whether a change of a pod, a node or a volume can make a pod schedulable for one plugin.
 
-`old` None is a pod that came, `new` None one that left. Selectors over namespaces are not looked up here: whatever
-namespace a term might mean, it is taken to mean it.
-
-Changes of nodes: would the plugin that refused the pod take this node now, and did it not before?
-
-The plugins' own rules are asked, about a world that has this one node and no pods: what they refuse there they refuse
-in the cluster too. The nodes looked at last are kept, because one change is held against many pods.
-
-Changes of volumes: is the claim one of the pod's, does a pod that left share a disk or a claim with it?
-
-Objects around claims and volumes (classes, drivers, capacities) are not looked into: any of them may help.
-"""
+`wakeups` calls them. For pods, `old` None means created and `new` None means deleted; a term with a namespace
+selector is assumed to match. For nodes, the plugin itself is asked about a cluster state with that one node and no
+pods. For volumes, the claim must be one of the pod's, or the deleted pod must share a disk or claim with it."""
 
 from __future__ import annotations
 

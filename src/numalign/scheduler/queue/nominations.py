@@ -1,8 +1,7 @@
-"""Pods that wait for a node that was picked for them, by preemption or by somebody who wrote it into their status.
+"""Nominated pods: pods that wait for a node that preemption or their status named.
 
-`queue` keeps this in step with the pods it has; the cycle reads it to leave such pods their room, and nominates through
-the queue, which knows whether the pod still waits. A nomination made in memory outlives updates of the pod that do not
-speak of one yet (kube-scheduler spec 3.7)."""
+`queue` keeps this in step with its pods. `choose` leaves nominated pods their room on the node. A nomination made in
+memory survives updates of the pod that do not carry it yet (kube-scheduler spec 3.7)."""
 
 from __future__ import annotations
 

@@ -1,19 +1,9 @@
-"""Where waiting pods are kept: in an order, or by who refused them.
+"""The pools of pending pods: active, backoff, error backoff and unschedulable.
 
-Only `queue` uses these. `Ordered` is a heap that tolerates removals: what was removed stays in the heap until it comes
-to the top, or until half of the heap is of that kind. `Parked` finds the few pods that an event may help without
-looking at the others.
-
-How long a pod stays out of the way after an attempt that failed.
-
-Twice as long each time, up to a limit; `queue` asks. Ends are cut to whole seconds, so that pods whose backoff ends in
-the same second come out by priority and not by fractions (kube-scheduler spec 3.3, 3.8).
-
-The places where a pod waits: ready, backing off, backing off from an error, parked.
-
-`queue` decides where to; this puts the pod there, unless a gate holds it, counts it, and gives out the next one. A pod
-is in one place at a time, and parked ones are found by who refused them.
-"""
+Only `queue` uses them. `WaitingPods` puts a pod into one pool unless a gate holds it, and pops the next one.
+`PriorityPool` is a heap that tolerates removals. `UnschedulablePods` finds the pods that an event may help by the
+plugins that rejected them. `PodBackoff` ends in whole seconds, so that pods whose backoff ends in the same second
+are ordered by priority (kube-scheduler spec 3.3, 3.8)."""
 
 from __future__ import annotations
 

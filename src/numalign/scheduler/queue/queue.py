@@ -1,16 +1,9 @@
-"""Who is next: pods that are ready, pods that back off, and pods that wait for something to change.
+"""The scheduling queue: which pending pod is scheduled next, and which pods wait for what.
 
-Intake adds, updates and deletes pods and tells what happens in the cluster; the cycle pops one, and parks it again if
-it finds no node. Pure: `now` is an argument, and `due` says when it is worth asking again. A pod is in exactly one
-place: one of those in `waiting`, or in flight (kube-scheduler spec 3). What changed while it was in flight is not lost:
-it is parked as it was last seen, and events that it missed are played back to it.
-
-Pods that are being tried or bound, and what happened meanwhile.
-
-An event may be just what a pod needs whose attempt is about to fail, so events are kept as long as somebody is in
-flight, and `queue` plays them back to a pod that returns (kube-scheduler spec 3.8). A pod whose flight takes very long
-would keep all of them: the oldest are dropped then, and the pod is told that it missed some.
-"""
+`intake` adds, updates and deletes pods and reports cluster events; `cycle` pops a pod and returns it if no node
+fits. A pod is in exactly one pool, or in flight (kube-scheduler spec 3). Events that occur while a pod is in flight
+are replayed to it when it returns. Pods that stay in flight very long may lose the oldest of these events; they are
+then assumed to match. Pure: `now` is an argument, and `due` says when to ask again."""
 
 from __future__ import annotations
 

@@ -1,13 +1,8 @@
-"""A pod that waits for a node: what it went through, and why it was refused last.
+"""A pod in the scheduling queue: its attempts, its last rejection, and the gates that hold it.
 
-`queue` makes and changes these, the scheduling cycle gets one for every attempt and hands back a `Rejection` when it
-did not work out. Times are seconds of the clock that `now` is read from.
-
-What keeps a pod out of the queue before it is ever tried: PreEnqueue, in the stock scheduler's words.
-
-`queue` asks every gate before a pod becomes ready or begins to back off; whoever evicts pods for a preemptor brings a
-gate of its own. Nothing is written about gated pods: the API server does that (kube-scheduler spec 1.3).
-"""
+`queue` makes and changes them; `cycle` gets one for every attempt and returns a `Rejection` if no node fits. Gates
+are kube-scheduler's PreEnqueue plugins: `queue` asks them before a pod becomes active or backs off. The API server
+reports gated pods itself (kube-scheduler spec 1.3). Times are seconds of the clock that `now` comes from."""
 
 from __future__ import annotations
 

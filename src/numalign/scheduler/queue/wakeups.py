@@ -1,14 +1,9 @@
-"""What an event means for a pod, by the plugins that refused it.
+"""Decides what a cluster event means for an unschedulable pod, by the plugins that rejected it.
 
-`queue` asks `Wakeups.strategy` for a pod that waits or comes back; what plugins wait for is a table, such as the stock
-scheduler's in `interests`. One plugin that says yes is enough; a plugin that lists nothing is woken by everything; a
-hint that fails counts as yes (kube-scheduler spec 3.6).
-
-What the plugins wait for: the stock scheduler's table, and the zones of nodes beside it (kube-scheduler spec 3.6).
-
-`wakeups` walks it. For zones there is no event of the cluster but `Wake`s of the engine, which name a node: a pod is
-woken if its zones were what kept it from that node, and the engine, asked again, does not refuse it there any more.
-"""
+`queue` calls `Wakeups.strategy`. The table of events and hints per plugin is kube-scheduler's (kube-scheduler spec
+3.6); one plugin that says yes is enough, a plugin without events is woken by all, and a hint that fails counts as
+yes. For zones the engine's wakes, which name a node, take the place of events: a pod is woken if only that node's
+zones rejected it and the engine does not reject it there any more."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What the scheduler knows right now: as plain data to look at, and as a snapshot to load again elsewhere.
+"""Shows the state of a running scheduler, and takes a snapshot of it.
 
-`serving` shows `state` under /debug/state (of one pod or node, where one is named), `decisions` under
-/debug/decisions, and `snapshot` under /debug/dump. Nothing is changed by looking, and no secret is in what is shown:
-objects come without environments, and annotations that nobody here reads are left out."""
+`pages` serves `state` under /debug/state, `decisions` under /debug/decisions and the snapshot under /debug/dump.
+Reading changes nothing. No secret is shown: objects come without environments, and only annotations that numalign
+reads are kept."""
 
 from __future__ import annotations
 
@@ -11,11 +11,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
-from msgspec import structs
 
 from numalign.placement import dump
-from numalign.placement.dump import LedgerDump
-from numalign.placement.engine import Engine
 from numalign.placement.explain import nodeview
 from numalign.placement.rules.volumes.volumestock import Shelf
 from numalign.scheduler.choose import decisionlog, stormguard
@@ -73,7 +70,7 @@ def decisions(scheduler: Scheduler, pod: str = "") -> list[Plain]:
     """The latest ones, the very latest last."""
     return [
         msgspec.to_builtins(decisionlog.told(turn)) | {"at": _wall(scheduler, turn.at)}
-        for turn in scheduler.recollection.of(pod)
+        for turn in scheduler.decision_log.of(pod)
     ]
 
 
@@ -116,17 +113,12 @@ def _state(scheduler: Scheduler) -> SchedulerState:
             for number, owner, node, kept in _guarded(scheduler)
             if number in shapes
         ),
-        ledger=_ledger(cluster.engine),
+        ledger=dump.dump(cluster.engine, snapshot.discreet),
         volumes=_assumed_on(scheduler.stock.volumes.volumes),
         claims=_assumed_on(scheduler.stock.volumes.claims),
-        decisions=tuple(map(decisionlog.told, scheduler.recollection)),
+        decisions=tuple(map(decisionlog.told, scheduler.decision_log)),
         queue=_queue(scheduler),
     )
-
-
-def _ledger(engine: Engine) -> LedgerDump:
-    copy = dump.dump(engine)
-    return structs.replace(copy, shapes={number: snapshot.discreet(pod) for number, pod in copy.shapes.items()})
 
 
 def _assumed_on(shelf: Shelf[Any]) -> tuple[Any, ...]:
@@ -135,7 +127,7 @@ def _assumed_on(shelf: Shelf[Any]) -> tuple[Any, ...]:
 
 def _of_pod(scheduler: Scheduler, pod: str) -> Plain:
     told: Plain = {
-        "stories": [_story(scheduler, story) for story in scheduler.stories.of(pod)],
+        "histories": [_story(scheduler, story) for story in scheduler.histories.of(pod)],
         "decisions": decisions(scheduler, pod),
     }
     namespace, _, name = pod.rpartition("/")

@@ -1,8 +1,8 @@
-"""Snapshots as files: our dumps, and what `kubectl get ... -o json|yaml` prints.
+"""Reads and writes snapshots as files: our dumps, and the output of `kubectl get ... -o json|yaml`.
 
-A dump is a list of objects like kubectl's, as JSON, with what only the scheduler knows beside it; so both are read the
-same way. Objects that nothing can be made of are left out and said, kinds that decisions do not look at are passed
-over. A text that starts as gzip does is unpacked first."""
+A dump is a list of objects like kubectl's, as JSON, with the scheduler's own state beside it, so both are read the
+same way. Unreadable objects are skipped and reported; kinds that scheduling does not read are ignored. Gzip is
+detected."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A scheduler's cluster built from a snapshot: the same engine, rules and profiles, without a clock or a network.
+"""Builds the cluster of a scheduler from a snapshot: the same engine, plugins and profiles, without clock or network.
 
-Commands that explain or repeat decisions call `restored`. Objects go in as informers would bring them; after that,
-where a scheduler took the snapshot, its ledger, what it assumed and whom it keeps off take the place of what objects
-alone tell. An object that nothing can be made of is left out and said."""
+Commands that explain or replay decisions call `restored`. Objects are applied as informers would deliver them. If a
+scheduler took the snapshot, its ledger, assumed pods and storm guard replace what objects alone tell. Unreadable
+objects are skipped and reported."""
 
 from __future__ import annotations
 

@@ -1,19 +1,9 @@
 """Everything that a decision depends on at one moment: the cluster's objects, and what only a scheduler knows.
 
-`snapshottaking` lists one from an API server, `dumping` makes one of the live scheduler, `snapshotfiles` reads and
-writes it; `restoring` builds a scheduler's cluster from it. Objects are kept as far as decisions look at them, so that
-no container's environment and nobody's secret is ever in one.
-
-A snapshot of a cluster by its API server, for commands that explain what a scheduler would do there.
-
-What the server does not have, or does not let us see, is left out and said; everything else is listed one kind after
-the other, so that pods may be a moment younger than nodes.
-
-A snapshot with one node in it, for questions that are about that node alone.
-
-`topology NODE` and `explain pod` of a pod that has a node ask it: a large cluster takes seconds to build, and a node a
-moment.
-"""
+`taken` lists the objects from an API server; what the server does not have or does not allow is reported as missing.
+`dump` takes a snapshot of a running scheduler, `files` reads and writes it, `restore` builds a cluster from it.
+`narrowed` keeps one node, for commands about that node only. Objects keep only the fields that decisions read: no
+environments, no secrets."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ NODE = {
 STORY = {
     "pod": "default/p",
     "uid": "u",
-    "lines": [{"at": "08:00", "what": "waits for a node"}, {"at": "08:01", "what": "refused", "why": "no room"}],
+    "lines": [{"at": "08:00", "what": "queued"}, {"at": "08:01", "what": "refused", "why": "no room"}],
     "leftOut": 4,
 }
 
@@ -113,7 +113,7 @@ def test_nobody_waits_where_nobody_does(url: str) -> None:
 
 def test_a_pod_shows_its_story_and_its_zones(url: str) -> None:
     held = {"containers": {"main": [[1]]}, "source": "observed"}
-    page = {"queue": {}, "assumed": {}, "stories": [STORY], "node": "a", "held": held}
+    page = {"queue": {}, "assumed": {}, "histories": [STORY], "node": "a", "held": held}
     text = shown(url, page, "?pod=default%2Fp", "--pod", "p")
     assert "08:01 refused: why no room" in text
     assert "4 lines in the middle were left out" in text
@@ -172,7 +172,7 @@ def test_where_nothing_can_be_written_is_named(url: str, file: str) -> None:
 STRANGE: dict[str, Any] = {
     "a queue that is a list": {"queue": [1]},
     "pods without a name": {"queue": {"active": [{}]}},
-    "stories without lines": {"stories": [{"pod": "p"}]},
+    "histories without lines": {"histories": [{"pod": "p"}]},
     "a node without a name": {"node": {"policy": "none"}},
     "words for numbers": {"queue": {"active": [{"pod": "p", "waits": "long"}]}},
     "nobody on the way": {"assumed": {"p": None}},
@@ -187,7 +187,7 @@ def test_a_scheduler_that_speaks_otherwise_is_named(url: str, page: Any) -> None
 
 
 UNKNOWN = {
-    "pod": ("?pod=default%2Fp", {"queue": {"active": []}, "assumed": {}, "stories": [], "decisions": []}, "no pod"),
+    "pod": ("?pod=default%2Fp", {"queue": {"active": []}, "assumed": {}, "histories": [], "decisions": []}, "no pod"),
     "node": ("?node=p", {"node": {"name": "p", "isThere": False, "pods": []}}, "knows no node p"),
 }
 

@@ -67,7 +67,7 @@ class Node:
     def books(self) -> object:
         flavour = self.engine.flavour
         assert isinstance(flavour, ExactFlavour)
-        book = flavour.mirror.ledger.book("n")
+        book = flavour.mirror.ledger.node("n")
         assert book is not None
         row = flavour.mirror.row(self.row)
         assert book.sums == book.fresh_sums()

@@ -17,7 +17,7 @@ from numalign.placement.columns.noderules import ACROSS_ZONES, BY_L3, BY_SOCKET,
 from numalign.placement.columns.requests import Amounts, Ask, Program, Step
 from numalign.placement.kernels import plan
 from numalign.placement.kernels.block import Kernel, Outcomes, RowBlock, Rows
-from numalign.placement.kernels.strategies import KINDS, Scoring
+from numalign.placement.kernels.plan import KINDS, Scoring
 from numalign.placement.rowmodel.state import RowState
 from tests.rows import View
 

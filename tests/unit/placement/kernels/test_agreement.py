@@ -10,7 +10,7 @@ from numalign.placement.columns.requests import Ask, Program
 from numalign.placement.kernels import admit, scalar, singlezone
 from numalign.placement.kernels import plan as plans
 from numalign.placement.kernels.block import ASK, Kernel, RowBlock
-from numalign.placement.kernels.strategies import Scoring
+from numalign.placement.kernels.plan import Scoring
 from numalign.placement.kernels.work import Work
 from numalign.placement.rowmodel import evaluate
 from numalign.placement.rowmodel.evaluate import Verdict
@@ -60,14 +60,14 @@ def test_the_single_zone_that_is_found_first_is_the_one_that_all_rules_come_to(
 
 @holds_for(questions(), scorings, examples=40)
 def test_compiled_code_answers_as_plain_python_does(question: Question, scoring: Scoring) -> None:
-    require(find_spec("numba"), "numba: make fast")
+    require(find_spec("numba"), "numba, as `make install` brings it")
     from numalign.placement.kernels import compiled
 
     assert answers(compiled, question, scoring) == answers(scalar, question, scoring)
 
 
 def test_machine_code_makes_no_detour_for_a_device_that_no_node_has() -> None:
-    require(find_spec("numba"), "numba: make fast")
+    require(find_spec("numba"), "numba, as `make install` brings it")
     from numalign.placement.kernels import compiled
 
     rules = NodeRules(zones=tuple(range(8)), policy="restricted", static_cpus=True, static_memory=True)

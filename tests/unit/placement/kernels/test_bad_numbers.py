@@ -13,7 +13,7 @@ from numalign.placement.columns.noderules import NodeRules
 from numalign.placement.columns.requests import Ask, Program
 from numalign.placement.kernels import scalar
 from numalign.placement.kernels.block import ASK, UNFIT, RowBlock
-from numalign.placement.kernels.strategies import KINDS, Scoring
+from numalign.placement.kernels.plan import KINDS, Scoring
 from numalign.placement.referenceargs import Strategy
 from tests.conftest import require
 from tests.unit.placement.kernels.blocks import (

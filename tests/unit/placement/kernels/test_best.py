@@ -11,7 +11,7 @@ from numalign.placement.columns.requests import Ask
 from numalign.placement.engine import Engine
 from numalign.placement.kernels import admit, scalar
 from numalign.placement.kernels import plan as plans
-from numalign.placement.kernels.strategies import Scoring
+from numalign.placement.kernels.plan import Scoring
 from tests.conftest import require
 from tests.unit.placement.kernels.blocks import CPU, GPU, WIDTH, asks, block_of
 
@@ -54,7 +54,7 @@ def test_nothing_is_left_to_compile_once_it_is_warm() -> None:
 
 
 def test_a_changed_row_kernel_is_compiled_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    require(find_spec("numba"), "numba: make fast")
+    require(find_spec("numba"), "numba, as `make install` brings it")
     from numalign.placement.kernels import compiled
 
     before = compiled.fingerprint()

@@ -12,7 +12,7 @@ from numalign.placement.columns.noderules import ACROSS_ZONES, BY_SOCKET, FULL_C
 from numalign.placement.columns.requests import Ask, Program, Step
 from numalign.placement.kernels import scalar
 from numalign.placement.kernels.block import ASK, UNFIT, RowBlock
-from numalign.placement.kernels.strategies import Scoring
+from numalign.placement.kernels.plan import Scoring
 from tests.unit.placement.kernels.blocks import CPU, GPU, MEMORY, NIC, asks, block_of, evaluated
 
 SINGLE = NodeRules(zones=(0, 1), policy="single-numa-node", static_cpus=True, static_memory=True, sockets=(1, 2))

@@ -7,7 +7,7 @@ from numalign.placement.columns.noderules import NodeRules
 from numalign.placement.columns.requests import Ask, Program
 from numalign.placement.kernels import scalar
 from numalign.placement.kernels.block import RowBlock
-from numalign.placement.kernels.strategies import Scoring
+from numalign.placement.kernels.plan import Scoring
 from numalign.placement.referenceargs import Strategy
 from tests.unit.placement.kernels.blocks import CPU, MEMORY, asks, block_of, evaluated
 

@@ -175,7 +175,7 @@ def test_a_pod_that_somebody_else_bound_elsewhere_frees_our_node_when_our_bind_f
     ledger.seen(words.pod("a", node="n2"), 1.0)
     ledger.bind_failed("uid-a")
     assert words.free(ledger) == [8, 8]
-    assert [book.node for book in ledger.books()] == [NODE, "n2"]
+    assert [book.node for book in ledger.nodes()] == [NODE, "n2"]
 
 
 def test_the_same_again_changes_nothing() -> None:
@@ -208,13 +208,13 @@ def test_nothing_is_kept_of_a_node_without_report_and_pods() -> None:
     ledger = words.ledger()
     ledger.report(words.facts())
     ledger.report_gone(NODE)
-    assert (ledger.books(), ledger.report_gone(NODE)) == ((), NOTHING)
+    assert (ledger.nodes(), ledger.report_gone(NODE)) == ((), NOTHING)
 
 
 def test_unbound_pods_are_no_affair_of_the_ledger() -> None:
     ledger = words.ledger()
     assert ledger.seen(words.pod("a", node=""), 1.0) == NOTHING
-    assert ledger.books() == ()
+    assert ledger.nodes() == ()
 
 
 def test_a_pod_with_an_annotation_that_cannot_be_read_is_placed_all_the_same() -> None:

@@ -155,7 +155,7 @@ def test_a_finished_pod_leaves_the_fingerprint_with_its_object() -> None:
     ledger.report(words.facts())
     ledger.seen(words.finished(words.pod("done")), 1.0)
     ledger.gone(words.finished(words.pod("done")), 2.0)
-    assert [dict(book.remains) for book in ledger.books()] == [{}]
+    assert [dict(book.remains) for book in ledger.nodes()] == [{}]
 
 
 def test_a_pod_made_again_under_its_name_is_charged_until_the_report_is_surely_about_it() -> None:

@@ -129,7 +129,7 @@ def test_what_is_given_back_ends_with_the_report_that_has_it_free() -> None:
     ledger.seen(words.finished(A), 2.0)
     ledger.report(words.agent((8, 8)))
     assert words.free(ledger) == [8, 8]
-    assert all(not book.records for book in ledger.books())
+    assert all(not book.records for book in ledger.nodes())
 
 
 def test_a_late_report_still_includes_a_pod_that_ended() -> None:
@@ -265,6 +265,6 @@ def test_a_pod_that_came_and_went_unreported_is_forgotten_after_a_while() -> Non
     ledger.seen(words.finished(A), 100.0)
     ledger.report(words.agent((8, 8)))
     ledger.tick(699.0)
-    assert [record.uid for book in ledger.books() for record in book.records.values()] == ["uid-a"]
+    assert [record.uid for book in ledger.nodes() for record in book.records.values()] == ["uid-a"]
     ledger.tick(700.0)
-    assert [record.uid for book in ledger.books() for record in book.records.values()] == []
+    assert [record.uid for book in ledger.nodes() for record in book.records.values()] == []

@@ -31,7 +31,7 @@ def check(world: World) -> None:
 
 
 def sums_are_those_from_nothing(ledger: Ledger) -> None:
-    for book in ledger.books():
+    for book in ledger.nodes():
         assert book.sums == book.fresh_sums()
         restless = {uid for uid, record in book.records.items() if not record.is_quiet}
         assert restless <= set(book.restless) <= set(book.records) or book.named is None
@@ -151,7 +151,7 @@ class Pair:
         self._said: dict[PodPlacement, PodPlacement] = {}
 
     def report(self, facts: RowFacts) -> None:
-        for book in self.other.books():
+        for book in self.other.nodes():
             book.name(None)
         said = facts.placements
         same = None if said is None else tuple(self._said.setdefault(each, each) for each in said)
@@ -192,7 +192,7 @@ def test_pods_that_are_told_again_are_passed_over_and_nothing_is_missed(data: st
 
 
 def known(ledger: Ledger) -> list[Any]:
-    books = sorted(ledger.books(), key=lambda book: book.node)
+    books = sorted(ledger.nodes(), key=lambda book: book.node)
     pods = [{uid: structs.astuple(record) for uid, record in book.records.items()} for book in books]
     return [pods, [ledger.row(book.node) for book in books], ledger.divergences.counts, ledger.problems]
 

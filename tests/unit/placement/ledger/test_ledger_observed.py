@@ -174,7 +174,7 @@ HIDDEN = {
     "not covered": (words.agent((8, 8)), (2, 4)),
     "covered, init container not shown": (words.agent((6, 8), SHOWN), (2, 4)),
     "covered, init container shown": (words.agent((2, 8), WHOLE), (2, 2)),
-    "free from the manager's books": (words.agent((4, 8), SHOWN, from_books=frozenset({"cpu"})), (4, 4)),
+    "free from the manager's books": (words.agent((4, 8), SHOWN, from_checkpoints=frozenset({"cpu"})), (4, 4)),
     "covered by a plain report": (words.signed((6, 8), "a"), (2, 4)),
 }
 

@@ -67,4 +67,4 @@ def test_one_that_a_report_had_and_the_next_has_not_is_done_with() -> None:
     ledger.report(words.signed((6, 8), "a"))
     ledger.seen(words.finished(A), 2.0)
     ledger.report(words.signed((8, 8)))
-    assert [book.records for book in ledger.books()] == [{}]
+    assert [book.records for book in ledger.nodes()] == [{}]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from numalign.placement.columns.columns import MIXED, NOBODY, UNSOUND
+from numalign.placement.columns.columns import NONE_PENDING, NOT_EXACT, SEVERAL_SHAPES
 from numalign.placement.columns.holdings import Entry, Holding, Source
 from numalign.placement.columns.nodefacts import DeviceClass, Groups, RowFacts
 from numalign.placement.columns.resources import CPU
@@ -38,20 +38,20 @@ def held(shape: int, entry: Entry | None = None, **more: Any) -> Holding:
 
 
 PENDING = {
-    "none": ([], NOBODY),
+    "none": ([], NONE_PENDING),
     "pods of one shape": ([held(3), held(3)], 3),
-    "several shapes, each certain of its zones": ([held(3), held(4)], MIXED),
-    "one of which is interchangeable": ([held(3, interchangeable=True), held(4)], MIXED),
-    "two of which are": ([held(3, interchangeable=True), held(4, interchangeable=True)], UNSOUND),
-    "a pod that may be in two zones": ([held(3, Entry(CPU, 2, 0b11))], UNSOUND),
-    "a pod that others can move": ([held(3, unsteady=True)], UNSOUND),
-    "a pod that is not predicted": ([held(3, source=Source.UNKNOWN)], UNSOUND),
+    "several shapes, each certain of its zones": ([held(3), held(4)], SEVERAL_SHAPES),
+    "one of which is interchangeable": ([held(3, interchangeable=True), held(4)], SEVERAL_SHAPES),
+    "two of which are": ([held(3, interchangeable=True), held(4, interchangeable=True)], NOT_EXACT),
+    "a pod that may be in two zones": ([held(3, Entry(CPU, 2, 0b11))], NOT_EXACT),
+    "a pod that others can move": ([held(3, unsteady=True)], NOT_EXACT),
+    "a pod that is not predicted": ([held(3, source=Source.UNKNOWN)], NOT_EXACT),
 }
 
 
 @pytest.mark.parametrize("pending, expected", PENDING.values(), ids=PENDING)
 def test_what_is_known_of_pending_pods(pending: list[Holding], expected: int) -> None:
-    assert rows.tenure(pending) == expected
+    assert rows.pending_shape(pending) == expected
 
 
 CLASS = DeviceClass(resource=words.NIC, zones=0b11, size=1, free=1)

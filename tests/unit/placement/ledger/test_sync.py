@@ -11,7 +11,7 @@ from tests.unit.placement import test_engine as engines
 
 def book_of(engine: Engine, node: str) -> NodeLedger | None:
     assert isinstance(engine.flavour, ExactFlavour)
-    return engine.flavour.mirror.ledger.book(node)
+    return engine.flavour.mirror.ledger.node(node)
 
 
 def without_report() -> Engine:

@@ -125,6 +125,6 @@ def test_memory_is_hidden_until_a_later_container_starts(memory: bool, hidden: l
 
 
 def test_nothing_is_hidden_of_what_comes_from_the_managers_books() -> None:
-    facts = words.with_memory((8, 8), (8, 8), from_books=frozenset({"cpu"}))
+    facts = words.with_memory((8, 8), (8, 8), from_checkpoints=frozenset({"cpu"}))
     made, resources = program(init(SETUP), facts)
     assert [each.column for each in unobserved.hidden(made, 0b01, facts, resources, memory=True)] == [MEMORY]

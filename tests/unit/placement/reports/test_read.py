@@ -237,7 +237,7 @@ def test_init_containers_are_deducted_in_the_managers_books() -> None:
     node = Node(machine(), "single-numa-node")
     node.placed(pod("a", guaranteed("app", "500m"), init=[guaranteed("init", 3)]))
     assert ours(node).supplies["cpu"].free == (0, 4)
-    assert "cpu" in ours(node).from_books
+    assert "cpu" in ours(node).from_checkpoints
     assert read.read(reports.plain(node.kubelet, node.state), worker()).supplies["cpu"].free == (3, 4)
 
 

@@ -38,7 +38,7 @@ def test_our_own_reports_leave_nothing_open(life: Life) -> None:
     kubelet, _, facts = read(life)
     # Of a kubelet that would end with a panic, it is the kubelet that something is supposed of.
     assert facts.assumptions <= {Assumption.CLOSEST_DESPITE_GAPS}
-    assert facts.supplies.keys() - facts.from_books == (set() if kubelet.cpu else {"cpu"})
+    assert facts.supplies.keys() - facts.from_checkpoints == (set() if kubelet.cpu else {"cpu"})
 
 
 @holds_for(reports.reported_lives(), examples=25)

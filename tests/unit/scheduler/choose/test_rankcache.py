@@ -150,7 +150,7 @@ def pod(number: int, made: dict[str, Any]) -> Pod:
 def compiled(request: pytest.FixtureRequest) -> bool:
     """Whether the quick one has machine code, which is made here, once: it may take a minute."""
     if request.param:
-        require(find_spec("numba"), "numba, as `make fast` installs it")
+        require(find_spec("numba"), "numba, as `make install` brings it")
         assert Engine().warm()
     return bool(request.param)
 

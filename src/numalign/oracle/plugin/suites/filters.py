@@ -17,7 +17,7 @@ from numalign.api.nrt.wire import Attribute, NodeResourceTopology
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.pod import DEFAULT_SCHEDULER, Pod
 from numalign.oracle.harness import suite
-from numalign.oracle.harness.divergence import Case, Difference
+from numalign.oracle.harness.divergence import Case, Difference, Raw
 from numalign.oracle.harness.suite import DeliberateDifference, Suite
 from numalign.oracle.plugin import defects
 from numalign.oracle.plugin.suites import objects, scores
@@ -31,7 +31,7 @@ from numalign.placement.reference.victims import Cycle
 from numalign.placement.referenceargs import PreemptionMode
 
 
-def _verdict(given: Mapping[str, Any], raw_node: objects.Raw | None) -> Verdict:
+def _verdict(given: Mapping[str, Any], raw_node: Raw | None) -> Verdict:
     wanted = demand.of(objects.pod(given["pod"]))
     if raw_node is None:
         return filter.decide(wanted, None, Seen())

@@ -13,13 +13,11 @@ from numalign.api.nrt.wire import NodeResourceTopology
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod, ResourceList
 from numalign.oracle.harness import suite
-from numalign.oracle.harness.divergence import Difference
+from numalign.oracle.harness.divergence import Difference, Raw
 from numalign.placement import referenceargs
 from numalign.placement.reference import numanodes
 from numalign.placement.reference.filter import Seen
 from numalign.placement.referenceargs import NodeResourceTopologyMatchArgs
-
-Raw = Mapping[str, Any]
 
 AMOUNTS = frozenset({"capacity", "allocatable", "available"})
 AMOUNT_MAPS = frozenset({"resources", "requests"})

@@ -7,7 +7,7 @@ from typing import Any
 
 from numalign.api.decode.quantity import NANO
 from numalign.api.nrt import wire
-from numalign.oracle.harness.divergence import Case
+from numalign.oracle.harness.divergence import Case, Raw
 from numalign.oracle.harness.suite import DeliberateDifference, Suite
 from numalign.oracle.plugin import defects
 from numalign.oracle.plugin.suites import objects
@@ -16,7 +16,7 @@ from numalign.placement.reference.numanodes import Reading
 from numalign.placement.referenceargs import Strategy
 
 
-def ids(report: objects.Raw) -> list[int]:
+def ids(report: Raw) -> list[int]:
     """The ids of all zones that are NUMA nodes."""
     names = (zone["name"] for zone in report["zones"] or () if zone["type"] == wire.NUMA_ZONE)
     return [zone for zone in map(numanodes.id_in, names) if zone is not None]

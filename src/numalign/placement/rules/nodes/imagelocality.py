@@ -1,7 +1,7 @@
-"""ImageLocality: nodes that have a pod's images score higher, the more so the larger and the more widespread they are.
+"""ImageLocality: nodes that have a pod's images score higher.
 
-An image that few nodes have counts for little, so that its nodes are not flooded (kube-scheduler spec 1.11). The score
-is within 0 to 100 as it is."""
+Large and widespread images count more. An image that few nodes have counts little, so that these nodes are not
+flooded (kube-scheduler spec 1.11). The score is not normalized."""
 
 from __future__ import annotations
 

@@ -1,13 +1,9 @@
-"""NodeAffinity: the nodes that a pod's nodeSelector and node affinity, and those of its profile, ask for.
+"""NodeAffinity: nodes must match the nodeSelector and node affinity of the pod and of its profile.
 
-A pod whose terms all name nodes, as those of DaemonSets do, narrows the search to them before any filter runs
-(kube-scheduler spec 1.6). Preferred terms add their weight to nodes that match.
-
-Which nodes a node selector picks, for all rows at once.
-
-Node affinity asks, spreading for the nodes that count, and volumes for where they can be reached. Terms are asked one
-by one and kept by `world.mask`, so pods that differ in one term share the others. `nodematching` has the rule.
-"""
+A pod whose terms all name nodes, as a DaemonSet's do, restricts the search to these nodes before any filter runs
+(kube-scheduler spec 1.6). Preferred terms add their weight to matching nodes. Spreading and volumes use the same
+functions over node selectors. Terms are evaluated one by one and cached by `ClusterState.mask`; `nodematching` has
+the rule."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""NodePorts: two pods cannot have the same port of one node.
-
-What counts as the same is in `hostports`."""
+"""NodePorts: two pods cannot use the same host port of one node. `nodestate` defines what the same port is."""
 
 from __future__ import annotations
 

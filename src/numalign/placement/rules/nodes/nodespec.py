@@ -1,26 +1,9 @@
-"""TaintToleration: taints keep pods away from nodes, or ask them to stay away.
+"""Filters that read the spec of the Node: NodeName, NodeUnschedulable, TaintToleration and NodeDeclaredFeatures.
 
-Filters by NoSchedule and NoExecute taints; scores by how few PreferNoSchedule taints a pod does not tolerate. Up to
-1.34 the reason named the taint; since then it is the same for all (kube-scheduler spec 1.5).
-
-Taints of nodes beside the tolerations of a pod.
-
-TaintToleration and NodeUnschedulable ask for a pod, topology spreading when it leaves out nodes that the pod cannot
-use.
-
-NodeUnschedulable: cordoned nodes take only pods that tolerate the taint of cordoned nodes.
-
-The taint need not be there: the flag alone keeps pods away (kube-scheduler spec 1.3).
-
-NodeName: a pod that names its node goes nowhere else.
-
-Such pods are normally bound already and never asked about; others have nothing to say here.
-
-NodeDeclaredFeatures: some fields of a pod need a kubelet that says it knows them.
-
-Three features of 1.37 are told from a pod that waits for a node; the other declared ones matter to updates only
-(kube-scheduler spec 1.19).
-"""
+TaintToleration filters by NoSchedule and NoExecute taints, and scores by the number of PreferNoSchedule taints that
+a pod does not tolerate (kube-scheduler spec 1.5). NodeUnschedulable rejects cordoned nodes unless the pod tolerates
+their taint, whether the taint is present or not (1.3). NodeDeclaredFeatures knows the three features of 1.37 that
+matter to pending pods (1.19). Topology spreading uses `kept_away`, too."""
 
 from __future__ import annotations
 

@@ -1,19 +1,10 @@
-"""InterPodAffinity: pods that must be near other pods, or away from them; and what pods on nodes demand of new ones.
+"""InterPodAffinity: affinity and anti-affinity between pods, as a filter and as a score.
 
-Here are the conditions; the preferences are `affinityscore`. A pod is near another if their nodes share the value of a
-label. The first pod of a group that wants to be near itself may go anywhere (kube-scheduler spec 1.13).
-
-The affinity terms of the pod that is to be placed: which of the pods on nodes they are about.
-
-Both halves of InterPodAffinity ask here. Namespaces that a term chooses by label are resolved to names first, so that
-matching needs no look at namespaces any more (kube-scheduler spec 1.13). Equal terms make equal questions to
-`podcounts`.
-
-InterPodAffinity's preferences: nodes near pods that this one likes, and pods that like it, score higher.
-
-Base of the rule in `interpodaffinity`. The pod's own preferred terms count, those of pods on nodes, and, with a weight
-from the profile, what pods on nodes require to be near (kube-scheduler spec 1.13).
-"""
+Two pods are near each other if their nodes have the same value of the topology key. The first pod of a group with
+affinity to itself fits anywhere. The filter counts required terms of the pod and required anti-affinity of existing
+pods; the score adds preferred terms of both and, with a weight from the profile, required affinity of existing pods
+(kube-scheduler spec 1.13). Namespace selectors are resolved to names first. Equal terms are equal queries to
+`podcounts`."""
 
 from __future__ import annotations
 

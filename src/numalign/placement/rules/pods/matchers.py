@@ -1,13 +1,7 @@
-"""Label selectors as values: equal ones are equal keys, so that what was found out for one serves all pods that use it.
+"""Label selectors as hashable values, and the namespaces that affinity terms select by label.
 
-Spreading and pod affinity make them from the selectors that pods carry. `selectors.matches` does the matching; here
-are only the key, the merging of label values into a selector, and what a selector needs at least.
-
-Namespaces and their labels, for pod affinity terms that choose namespaces by label.
-
-Whoever takes in facts writes; `interpodaffinity` reads. A namespace that nobody has told about counts as one without
-labels when a pod is in it, and is chosen by no term (kube-scheduler spec 1.13).
-"""
+Spreading and pod affinity use them as cache keys; `selectors.matches` does the matching. A namespace that the API
+server has not shown yet has no labels, and no term selects it (kube-scheduler spec 1.13)."""
 
 from __future__ import annotations
 

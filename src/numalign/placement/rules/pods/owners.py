@@ -1,7 +1,7 @@
-"""Which pods belong together, as far as services and controllers say: the selector that default spreading uses.
+"""Services and controllers of pods: the selector for default topology spreading.
 
-Whoever takes in facts writes; `spreadconstraints` asks. The selector has the labels of all services that select the
-pod, and what the pod's controller selects; other kinds of controllers say nothing (kube-scheduler spec 1.12)."""
+`scheduler.intake` writes, PodTopologySpread reads. The selector has the labels of all Services that select the pod,
+and the selector of the pod's controller; other kinds of controllers are ignored (kube-scheduler spec 1.12)."""
 
 from __future__ import annotations
 

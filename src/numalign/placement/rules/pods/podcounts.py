@@ -1,14 +1,8 @@
-"""How many pods of a kind each node has, kept up as pods come and go.
+"""Counts pods by namespace and selector for every node, and sums the counts by topology domain.
 
-Spreading and pod affinity ask for pods by namespace and selector; equal questions share one array over rows. Pods with
-equal namespace and labels are one kind, matched against a question once. Questions nobody asks any more are forgotten.
-What a topology domain has is the sum over its rows: see `domains`.
-
-Sums over topology domains: the rows that share a value of one label.
-
-Spreading and pod affinity take counts by row from `podcounts` or `podterms` and ask for them by domain. A domain is a
-class of the label's facet; class 0, the rows without the label, is no domain and has the sum 0.
-"""
+Spreading and pod affinity query it; equal queries share one array over rows. Pods with equal namespace and labels
+are one group, which is matched with a query once. Queries that are no longer used are dropped. A topology domain is
+a class of a label's values; rows without the label belong to no domain."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Affinity terms of pods that are on nodes: which of them are about a given pod, and on which rows they are held.
+"""Affinity terms of pods on nodes: which of them apply to a given pod, and on which rows they are held.
 
-`interpodaffinity` asks for every pod that comes, so equal terms are one entry with a count per row, and entries are
-found by a label that a pod must have to be meant. What a term means to the pod that carries it is `affinityscopes`;
-here, to the others (kube-scheduler spec 1.13)."""
+`interpodaffinity` asks for every pending pod, so equal terms are one entry with a count per row, and entries are
+indexed by a label that a matching pod must have (kube-scheduler spec 1.13)."""
 
 from __future__ import annotations
 

@@ -1,19 +1,9 @@
-"""PodTopologySpread: like pods spread evenly over topology domains, as a condition and as a preference.
+"""PodTopologySpread: spreads matching pods evenly over topology domains, as a filter and as a score.
 
-Here is the condition; the preference is `spreadscore`. A node is refused when its domain would have too many matching
-pods more than the emptiest domain. Counts, policies and quirks: kube-scheduler spec 1.12.
-
-The spreading constraints that count for a pod: its own, else those of the profile, ready to be held against nodes.
-
-Both halves of PodTopologySpread ask here, for constraints that must or that should hold. Defaults apply only to pods
-without any constraint of their own, and only if something says which pods belong with them (kube-scheduler spec
-1.12).
-
-PodTopologySpread's preference: nodes in domains with fewer matching pods score higher.
-
-Base of the rule in `podtopologyspread`. Domains of a label with few values weigh less than those of a label with many;
-the host name is counted on each node alone, without the constraint's policies (kube-scheduler spec 1.12).
-"""
+The filter rejects a node if its domain would exceed the emptiest domain by more than maxSkew matching pods. The
+score prefers domains with fewer matching pods; labels with few values weigh less, and the host name is counted per
+node. A pod without constraints of its own gets the profile's defaults, if Services or a controller select it
+(kube-scheduler spec 1.12)."""
 
 from __future__ import annotations
 

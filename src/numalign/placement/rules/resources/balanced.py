@@ -1,7 +1,7 @@
-"""NodeResourcesBalancedAllocation: prefers nodes whose resources a pod leaves evenly used.
+"""NodeResourcesBalancedAllocation: prefers nodes whose resources are evenly used after placing the pod.
 
-Since 1.36 it is the change that counts, 75 for none; before, the balance afterwards alone (kube-scheduler spec 1.10).
-Floating point is in the stock scheduler's order of operations, since scores are cut to integers."""
+Since 1.36 the change counts, with 75 for no change; before, only the balance afterwards (kube-scheduler spec 1.10).
+Floating point follows kube-scheduler's order of operations, because scores are truncated to integers."""
 
 from __future__ import annotations
 

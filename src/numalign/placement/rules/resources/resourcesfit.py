@@ -1,15 +1,9 @@
-"""NodeResourcesFit: what a pod asks for must be free on the node, and there must be room for one pod more.
+"""NodeResourcesFit: the node must have the requested resources free, and room for one more pod.
 
-All that is short is told, and whether the node as a whole is too small for the pod, so that nobody is evicted in vain
-(kube-scheduler spec 1.8). Scores by one of three strategies. Extended resources that a DeviceClass backs are not
-looked at here: pods that ask for them are left alone before.
-
-NodeResourcesFit with pods gone, as preemption asks it: of all nodes, and of one node again and again.
-
-`FreedRows` says which nodes would have room if every pod of a lower priority were gone, kept by `totals` as a table
-per request and priority, so that on a cluster of thousands of nodes only those that changed are looked at again.
-`FreedRow` says of one node what `filter_row` says, at the price of a few additions.
-"""
+All insufficient resources are reported, and whether the node is too small even without its pods, so that preemption
+skips it (kube-scheduler spec 1.8). Scores use one of three strategies. Extended resources backed by a DeviceClass
+are not checked here: DynamicResources rejects such pods. For preemption, `FreedRows` answers for all nodes without
+their pods of lower priority, and `FreedRow` for one node without some of its pods."""
 
 from __future__ import annotations
 
@@ -69,11 +63,14 @@ class FitCodes(Struct, frozen=True):
     amounts: Totals
 
     def rows(self, rows: Rows) -> Codes:
-        amounts = self.amounts
-        codes = np.where(amounts.pods[rows] >= amounts.most_pods[rows], np.int32(FULL), np.int32(FITS))
+        amounts, where = self.amounts, totals.selected(rows)
+        codes = np.where(amounts.pods[where] >= amounts.most_pods[where], np.int32(FULL), np.int32(FITS))
         for place, want in enumerate(self.wants):
-            offered = amounts.allocatable[want.column][rows]
-            short = np.flatnonzero(want.amount > offered - amounts.requested[want.column][rows])
+            offered = amounts.allocatable[want.column][where]
+            lacking = want.amount > offered - amounts.requested[want.column][where]
+            if not lacking.any():
+                continue
+            short = np.flatnonzero(lacking)
             codes[short] |= _bit(place)
             codes[short[want.amount > offered[short]]] |= TOO_LARGE
         return codes

@@ -1,14 +1,8 @@
-"""The three ways of NodeResourcesFit to turn usage into a score: emptier, fuller, or along a drawn line.
+"""The scoring strategies of NodeResourcesFit: LeastAllocated, MostAllocated and RequestedToCapacityRatio.
 
-Each takes the usage of every configured resource, of many rows or of one, and gives their scores; integers throughout,
-divided as the stock scheduler divides them (kube-scheduler spec 1.9).
-
-How full nodes would be with one pod more: what the two resource scores start from.
-
-`read` takes the configured resources together with what the pod adds of each; `usages` gathers for some rows what
-would be used and what there is. A resource that the node does not have, or that is counted by name and not asked for,
-stays out of the score (kube-scheduler spec 1.9).
-"""
+Each turns the usage of the configured resources, for many rows or one, into scores, with kube-scheduler's integer
+divisions. `read` combines the configured resources with what the pod adds. A resource that the node does not have,
+or that the pod does not request where that matters, is left out of the score (kube-scheduler spec 1.9)."""
 
 from __future__ import annotations
 
@@ -59,9 +53,10 @@ def read(resources: Sequence[ResourceSpec], asked: ResourceList, world_totals: T
 
 def usages(additions: Sequence[Addition], world_totals: Totals, rows: Rows, *, as_scored: bool) -> Iterator[Usage]:
     """`as_scored`: cpu and memory count with what silent containers are taken to need."""
+    where = totals.selected(rows)
     for each in additions:
-        before = _used(world_totals, each.column, as_scored)[each.column][rows]
-        offered = world_totals.allocatable[each.column][rows]
+        before = _used(world_totals, each.column, as_scored)[each.column][where]
+        offered = world_totals.allocatable[each.column][where]
         yield Usage(before=before, after=before + each.amount, offered=offered, weight=each.weight)
 
 

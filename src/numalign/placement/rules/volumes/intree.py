@@ -1,7 +1,7 @@
-"""Volumes of the built-in cloud plugins, as the CSI drivers that serve them today see them.
+"""Translates volumes of in-tree cloud plugins into the CSI drivers that serve them.
 
-`attachedvolumes` counts them under the driver's name, `volumebinding` asks where they can be reached from. Azure Files
-and vSphere volumes are not translated: the stock scheduler does not count them (kube-scheduler spec 1.15)."""
+`nodevolumelimits` counts them under the driver's name, `volumebinding` asks for their topology. Azure Files and
+vSphere volumes are not translated: kube-scheduler does not count them (kube-scheduler spec 1.15)."""
 
 from __future__ import annotations
 

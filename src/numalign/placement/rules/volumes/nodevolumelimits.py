@@ -1,14 +1,8 @@
-"""NodeVolumeLimits: a node takes no more volumes of a CSI driver than the driver says it can attach there.
+"""NodeVolumeLimits: a node takes no more volumes of a CSI driver than the driver can attach there.
 
-Also, where a driver asks for it, nodes on which it does not run are left out (kube-scheduler spec 1.15). What is
-attached where is `attachedvolumes`.
-
-How many volumes of each CSI driver every node has attached, and how many it can have.
-
-Follows a world and the storage objects; `nodevolumelimits` reads. A change marks the rows it touches, and only they are
-counted again at the next look. Volumes count once per node: those of the pods there, and those that are attached
-though no pod there uses them (kube-scheduler spec 1.15).
-"""
+If a driver requires it, nodes on which it does not run are rejected. A volume counts once per node: those of the
+pods there, and those that are attached without a pod (kube-scheduler spec 1.15). `AttachedVolumes` follows cluster
+state and storage objects, marks the rows that a change touches, and recounts them when they are next read."""
 
 from __future__ import annotations
 

@@ -1,15 +1,9 @@
-"""What has to be written before a pod with unbound claims can be bound to its node, as data.
+"""The writes that bind a pod's volumes before the pod is bound, and their progress.
 
-`VolumeBinding.plan` makes a plan for the chosen row; the scheduler assumes it in the stock while it writes, sends the
-patches, and takes it back if anything fails. The volume controller and the provisioners do the rest; `volumeprogress`
-tells how far they are (kube-scheduler spec 1.17).
-
-How far the binding of a pod's volumes is, once its plan is written: done, not yet, or failed for good.
-
-The scheduler asks again and again while it waits, up to the profile's timeout. What others may do meanwhile: take a
-volume back, fail to make one, make it elsewhere, delete the claim; the pod then has to be scheduled again
-(kube-scheduler spec 1.17).
-"""
+`VolumeBinding.plan` makes a `VolumePlan` for the chosen row. The scheduler assumes it while it sends the patches,
+and reverts it after a failure. The volume controller and the provisioners do the rest; `VolumeProgress` says done,
+pending or failed. A volume that is taken away, not provisioned or provisioned elsewhere, or a deleted claim, fails
+the plan (kube-scheduler spec 1.17)."""
 
 from __future__ import annotations
 

@@ -1,16 +1,9 @@
-"""VolumeBinding: pods go where their volumes are, or where volumes for them can be found or made.
+"""VolumeBinding: nodes must reach a pod's bound volumes, and must have or get volumes for its unbound claims.
 
-Bound claims must be within the node's reach. Claims that wait for their first pod get a volume that is free
-(`volumematching`) or one to be made (`volumeprovisioning`); what to write for the node that was chosen comes out of
-`plan`. Claims that should be bound already refuse every node, and nothing here is for preemption to solve
-(kube-scheduler spec 1.17).
-
-VolumeBinding's score: how well claims use the space of the volumes they would get.
-
-`volumebinding` calls it for the rows that are left. Volumes that exist count by their size; where none does, volumes to
-be made count by the space that the driver reports. Each class gives a score along the profile's line, and the node has
-their mean (kube-scheduler spec 1.17).
-"""
+Claims with WaitForFirstConsumer get a free volume or one to be provisioned; `plan` lists the writes for the chosen
+node. Other unbound claims reject every node, and preemption does not help (kube-scheduler spec 1.17). The score
+compares the requested space with the size of the volumes, or with the capacity that the driver reports, along the
+profile's shape; a node has the mean over its classes."""
 
 from __future__ import annotations
 

@@ -1,26 +1,9 @@
-"""The volumes of a storage class, smallest first, ready to be searched for all claims and all rows at once.
+"""Finds free volumes for claims: the volumes of each class, which nodes reach them, and which claim gets which.
 
-`volumematching` asks. Volumes are sorted into kinds by what decides whether they suit a claim, so that a claim is held
-against each kind and not against each volume. A catalogue is put together again when one of its volumes has changed;
-what was worked out for the others is kept (kube-scheduler spec 1.17).
-
-The claims that a pod's volumes stand for.
-
-All volume rules ask. A volume that is made for one pod alone has a claim of the pod's own, named after both; one of
-that name that somebody else made does not count (kube-scheduler spec 1.17).
-
-From which rows a volume, a class of volumes or a driver's free space can be reached.
-
-The parts of VolumeBinding ask. Objects say it in three ways: by a node selector, by topologies that are allowed, by a
-label selector over nodes; all become node selectors. Local disks come in tens of thousands with a node each, so `first`
-looks at many of them in one go.
-
-Which free volume each node would get for each claim that waits for its first pod.
-
-`volumebinding` asks. Claims are served smallest first; each takes the smallest volume that suits it and that the node
-can reach, unless one was set aside for it. On every node anew: claims compete only with each other (kube-scheduler
-spec 1.17). Of equal volumes the first by name is taken; the stock scheduler takes any.
-"""
+VolumeBinding and VolumeRestrictions call it. Volumes of a class are grouped by what decides whether they suit a
+claim, smallest first. Topologies and label selectors become node selectors. On each node, claims are served smallest
+first, and each takes the smallest suitable volume within reach, unless one is reserved for it; of equal volumes the
+first by name (kube-scheduler spec 1.17). A generic ephemeral volume has a claim of the pod's own, named after both."""
 
 from __future__ import annotations
 

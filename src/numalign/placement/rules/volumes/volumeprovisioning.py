@@ -1,8 +1,8 @@
-"""On which nodes a volume could be made for a claim that has none.
+"""On which nodes a volume could be provisioned for a claim.
 
-`volumebinding` asks for the claims that found no volume. The class must have a provisioner and allow the node's
-topology; a driver that reports its free space must have enough of it within the node's reach (kube-scheduler spec
-1.17). Of several reports that would do, the first by name counts; the stock scheduler takes any."""
+`volumebinding` asks for the claims without a free volume. The class must have a provisioner and allow the node's
+topology; a driver that reports storage capacity must have enough of it within reach of the node. Of several
+sufficient CSIStorageCapacity objects the first by name counts (kube-scheduler spec 1.17)."""
 
 from __future__ import annotations
 

@@ -1,13 +1,8 @@
-"""VolumeRestrictions: disks that one machine can mount once, and claims that one pod in the cluster can use.
+"""VolumeRestrictions: disks that one node can mount once, and claims that one pod in the cluster can use.
 
-Disks written into the pod itself conflict on the same node; a claim with the access mode ReadWriteOncePod conflicts
-with its user wherever that is, which may be preempted (kube-scheduler spec 1.14).
-
-Which pods on nodes use which claims, and which have disks that cannot be shared.
-
-Follows a world; `volumerestrictions` and `attachedvolumes` read. Claims of volumes made for one pod alone are not
-counted as used: nobody else can name them (kube-scheduler spec 1.14).
-"""
+Disks in the pod's spec conflict on the same node. A ReadWriteOncePod claim conflicts with its user on any node, and
+preemption can help (kube-scheduler spec 1.14). `VolumeUsers` follows the cluster state; generic ephemeral volumes
+are not counted, because no other pod can use them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""All storage objects of the cluster, for the volume rules.
+"""All storage objects of the cluster, for the volume plugins.
 
-Whoever takes in facts puts and drops; rules read. A volume or claim can be assumed to look as we are about to write it,
-until the API server says something newer or the binding is given up (kube-scheduler spec 1.17). Rules that keep sums
-of their own are told of every change."""
+`scheduler.intake` puts and drops them; plugins read. A volume or claim can be assumed as the scheduler is about to
+write it, until the API server shows a newer version or the binding fails (kube-scheduler spec 1.17). Followers are
+notified of every change."""
 
 from __future__ import annotations
 

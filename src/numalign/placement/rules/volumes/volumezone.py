@@ -1,7 +1,7 @@
-"""VolumeZone: pods with bound volumes go to nodes in a volume's zone and region.
+"""VolumeZone: nodes must be in the zone and region of a pod's bound volumes.
 
-Volumes say so by labels, as they did before volumes had a node affinity. Nodes without any such label can take every
-volume (kube-scheduler spec 1.16)."""
+Volumes carry zone and region as labels, as they did before node affinity of volumes. Nodes without any such label
+match every volume (kube-scheduler spec 1.16)."""
 
 from __future__ import annotations
 

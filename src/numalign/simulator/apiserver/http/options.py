@@ -33,7 +33,7 @@ LIST, DELETE, PATCH = _kind("ListOptions"), _kind("DeleteOptions"), _kind("Patch
 CREATE, UPDATE = _kind("CreateOptions"), _kind("UpdateOptions")
 
 
-def page(request: Request) -> ListOptions:
+def list_options(request: Request) -> ListOptions:
     """The options of a list."""
     query = request.query
     if not query:
@@ -43,7 +43,7 @@ def page(request: Request) -> ListOptions:
         found.append(fielderrors.forbidden(INITIAL, "sendInitialEvents is forbidden for list"))
     _refuse(LIST, found)
     return ListOptions(
-        limit=whole(query.get("limit", "")),
+        limit=parse_integer(query.get("limit", "")),
         token=query.get("continue", ""),
         version=query.get("resourceVersion", ""),
         match=query.get(MATCH, ""),
@@ -68,7 +68,7 @@ def _match_causes(query: dict[str, str]) -> list[StatusCause]:
     return found
 
 
-def since(request: Request) -> WatchStart:
+def watch_start(request: Request) -> WatchStart:
     """The options of a watch."""
     query = request.query
     match, requested = query.get(MATCH, ""), query.get(INITIAL)
@@ -89,7 +89,7 @@ def since(request: Request) -> WatchStart:
     return WatchStart(query.get("resourceVersion", ""), None if requested is None else request.flag(INITIAL))
 
 
-def writing(request: Request, kind: Resource) -> WriteOptions:
+def write_options(request: Request, kind: Resource) -> WriteOptions:
     query = request.query
     if not query:
         return WriteOptions(request.manager, needs_version=True)
@@ -118,24 +118,24 @@ def _manager_causes(request: Request) -> list[StatusCause]:
     return [fielderrors.invalid("fieldManager", name, why)]
 
 
-def applying(request: Request) -> WriteOptions:
+def apply_options(request: Request) -> WriteOptions:
     if not request.query.get("fieldManager"):
         _refuse(PATCH, [fielderrors.required("fieldManager", "is required for apply patch")])
-    return writing(request, PATCH)
+    return write_options(request, PATCH)
 
 
-def patching(request: Request) -> WriteOptions:
+def patch_options(request: Request) -> WriteOptions:
     if "force" in request.query:
         _refuse(PATCH, [fielderrors.forbidden("force", "may not be specified for non-apply patch")])
-    return writing(request, PATCH)
+    return write_options(request, PATCH)
 
 
-def deleting(request: Request) -> DeleteOptions:
+def delete_options(request: Request) -> DeleteOptions:
     """The options of a deletion, from the body if there is one, else from the query."""
-    return deletion(_body(request) if request.body else _from_query(request.query))
+    return read_delete_options(_body(request) if request.body else _from_query(request.query))
 
 
-def deletion(tree: Tree) -> DeleteOptions:
+def read_delete_options(tree: Tree) -> DeleteOptions:
     policy, orphan = tree.get("propagationPolicy"), tree.get("orphanDependents")
     _refuse(DELETE, _dry_run_causes(tree.get("dryRun") or []))
     if policy is not None and orphan is not None:
@@ -171,7 +171,7 @@ def _body(request: Request) -> Tree:
 def _from_query(query: dict[str, str]) -> Tree:
     found: dict[str, Any] = {}
     if "gracePeriodSeconds" in query:
-        found["gracePeriodSeconds"] = whole(query["gracePeriodSeconds"])
+        found["gracePeriodSeconds"] = parse_integer(query["gracePeriodSeconds"])
     if "propagationPolicy" in query:
         found["propagationPolicy"] = query["propagationPolicy"]
     if "orphanDependents" in query:
@@ -181,7 +181,7 @@ def _from_query(query: dict[str, str]) -> Tree:
     return found
 
 
-def whole(text: str) -> int:
+def parse_integer(text: str) -> int:
     try:
         return int(text or 0)
     except ValueError:

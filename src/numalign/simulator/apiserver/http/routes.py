@@ -130,7 +130,9 @@ class Router:
         return verb(self, request, info)
 
     def _page(self, request: Request, info: RequestInfo) -> ListPage:
-        return list_objects(self.state.store, info.resource, self._predicate(request, info), options.page(request))
+        return list_objects(
+            self.state.store, info.resource, self._predicate(request, info), options.list_options(request)
+        )
 
     def _predicate(self, request: Request, info: RequestInfo) -> SelectionPredicate:
         query, fields = request.query, request.query.get("fieldSelector", "")
@@ -139,15 +141,15 @@ class Router:
         return predicate(info.resource, info.namespace, query.get("labelSelector", ""), fields)
 
     def _watch(self, request: Request, info: RequestInfo) -> WatchRequest:
-        watch = WatchRequest(info.resource, self._predicate(request, info), options.since(request))
+        watch = WatchRequest(info.resource, self._predicate(request, info), options.watch_start(request))
         watch.bookmarks = request.flag("allowWatchBookmarks")
-        watch.seconds = float(options.whole(request.query.get("timeoutSeconds", ""))) or MAX_WATCH_SECONDS
+        watch.seconds = float(options.parse_integer(request.query.get("timeoutSeconds", ""))) or MAX_WATCH_SECONDS
         watch.accept, watch.include = request.accept, responses.include_object(request.query)
         return watch
 
     def _create(self, request: Request, info: RequestInfo) -> Response:
         resource = info.resource
-        written = options.writing(request, options.CREATE)
+        written = options.write_options(request, options.CREATE)
         tree = bodies.read_object(request.body, request.content_type, resource)
         if resource in REVIEWS:
             return responses.tree_response(request, nonresource.review(resource, tree, self.state.clock.rfc3339()), 201)
@@ -158,7 +160,7 @@ class Router:
 
     def _update(self, request: Request, info: RequestInfo) -> Response:
         resource = info.resource
-        written = options.writing(request, options.UPDATE)
+        written = options.write_options(request, options.UPDATE)
         tree = bodies.read_object(request.body, request.content_type, resource)
         warnings = bodies.field_warnings(self.state, request, resource, tree)
         _set_identity(tree, info)
@@ -172,7 +174,7 @@ class Router:
         kind = PATCHES.get(request.content_type.partition(";")[0].strip())
         if kind is None:
             raise errors.unsupported_media_type("415: Unsupported Media Type", {})
-        written = options.applying(request) if kind == "apply" else options.patching(request)
+        written = options.apply_options(request) if kind == "apply" else options.patch_options(request)
         where = PatchTarget(info.resource, info.name, info.namespace, info.subresource)
         patched = patch.patch_object(self.state, where, Patch(kind, request.body), written)
         if info.subresource == "scale":
@@ -183,7 +185,7 @@ class Router:
 
     def _delete(self, request: Request, info: RequestInfo) -> Response:
         resource = info.resource
-        deleted = delete.delete_object(self.state, resource, info.name, info.namespace, options.deleting(request))
+        deleted = delete.delete_object(self.state, resource, info.name, info.namespace, options.delete_options(request))
         if not deleted.is_gone or resource.group_resource in strategy.SHOWN_WHEN_DELETED:
             return responses.object_response(self.state, request, resource, deleted.entry)
         uid = trees.decoded(deleted.entry.data)["metadata"]["uid"]
@@ -192,27 +194,27 @@ class Router:
         return requests.json_response(status)
 
     def _delete_all(self, request: Request, info: RequestInfo) -> Response:
-        wanted, page = options.deleting(request), self._page(request, info)
+        wanted, page = options.delete_options(request), self._page(request, info)
         for entry in page.entries:
             delete.delete_object(self.state, info.resource, entry.name, entry.namespace, wanted)
         return responses.list_response(self.state, request, info.resource, page)
 
     def _bind(self, request: Request, info: RequestInfo) -> Response:
-        written = options.writing(request, options.CREATE)
+        written = options.write_options(request, options.CREATE)
         tree = bodies.read_object(request.body, request.content_type, BINDING)
         pod = info.name or trees.text(tree, "metadata", "name")
         subresources.bind(self.state, subresources.read_binding(tree, pod, info.namespace), dry_run=written.dry_run)
         return Response(201, DONE)
 
     def _evict(self, request: Request, info: RequestInfo) -> Response:
-        written = options.writing(request, options.CREATE)
+        written = options.write_options(request, options.CREATE)
         tree = bodies.read_object(request.body, request.content_type, EVICTION)
         if trees.text(tree, "metadata", "name") not in ("", info.name):
             raise errors.bad_request("name in URL does not match name in Eviction object")
         asked = dict(tree.get("deleteOptions") or {})
         if written.dry_run:
             asked["dryRun"] = ["All"]
-        subresources.evict(self.state, info.name, info.namespace, options.deletion(asked))
+        subresources.evict(self.state, info.name, info.namespace, options.read_delete_options(asked))
         return Response(201, DONE)
 
     def _get_subresource(self, request: Request, info: RequestInfo) -> Response:
@@ -227,7 +229,9 @@ class Router:
     def _put_scale(self, request: Request, info: RequestInfo) -> Response:
         tree = bodies.read_object(request.body, request.content_type, subresources.SCALE)
         _set_identity(tree, info)
-        entry = subresources.update_scale(self.state, info.resource, tree, options.writing(request, options.UPDATE))
+        entry = subresources.update_scale(
+            self.state, info.resource, tree, options.write_options(request, options.UPDATE)
+        )
         return self._scale_of(request, info.resource, trees.decoded(entry.data))
 
     def _scale_of(self, request: Request, resource: Resource, tree: Tree) -> Response:

@@ -37,7 +37,7 @@ STATUS_ALSO_RESETS: Final[dict[str, list[FieldPath]]] = {
 }
 
 
-def refuse_foreign(wanted: Tree, kind: GroupVersionKind) -> None:
+def check_identity(wanted: Tree, kind: GroupVersionKind) -> None:
     group, _, version = trees.text(wanted, "apiVersion").rpartition("/")
     if (group, version, trees.text(wanted, "kind")) != kind:
         raise BadPatch(f"invalid object type: {group}/{version}, Kind={trees.text(wanted, 'kind')}")
@@ -45,7 +45,7 @@ def refuse_foreign(wanted: Tree, kind: GroupVersionKind) -> None:
         raise BadPatch("metadata.managedFields must be nil")
 
 
-def refuse_misshapen(wanted: Tree, kind: GroupVersionKind, typedef: TypeDef) -> None:
+def check_types(wanted: Tree, kind: GroupVersionKind, typedef: TypeDef) -> None:
     problems = list(_problems(wanted, typedef, ""))
     if problems:
         text = problems[0] if len(problems) == 1 else "errors:\n  " + "\n  ".join(problems)
@@ -123,25 +123,25 @@ class FieldManager:
 
         Raises ApplyConflict where another manager owns a field with a different value, unless `force` is set."""
         context = self._context
-        refuse_foreign(wanted, self.kind)
-        refuse_misshapen(wanted, self.kind, context.typedef)
+        check_identity(wanted, self.kind)
+        check_types(wanted, self.kind, context.typedef)
         managers = managedfields.managers_of(live)
         bare = _bare(live or {})
         if live and not managers:
             self._own_everything(bare, managers)
         who = managedfields.identifier(manager, APPLY, context.version, self.subresource)
         merged, managers = managedfields.merge(bare, wanted, context, managers, who)
-        changes = managedfields.changed(bare, merged, context)
+        changes = managedfields.owned_changes(bare, merged, context)
         if not force:
             found = managedfields.conflicts(changes, managers, who)
             if found and manager == KUBECTL:
                 found = _less_last_applied(found, bare, context)
-            managedfields.refuse(found)
-        managedfields.settle(changes, managers, who)
+            managedfields.raise_conflicts(found)
+        managedfields.release_changed(changes, managers, who)
         if not typed.same(bare, merged) and who in managers:
             owned = managers[who]
             managers[who] = managedfields.OwnedFields(owned.fields, owned.version, self.now)
-        managedfields.strip(managers, who)
+        managedfields.drop_unowned(managers, who)
         if manager == KUBECTL and _last_applied(merged):
             merged = _with_last_applied(merged, wanted)
         return _with_managers(merged, managers)
@@ -161,10 +161,10 @@ class FieldManager:
             return _with_managers(_bare(new), {})
         context = self._context
         bare = _bare(new)
-        changes = managedfields.changed(_bare(live), bare, context)
-        managedfields.settle(changes, managers, None)
+        changes = managedfields.owned_changes(_bare(live), bare, context)
+        managedfields.release_changed(changes, managers, None)
         who = managedfields.identifier(manager, UPDATE, context.version, self.subresource)
-        managedfields.credit(managers, who, changes, context.version, self.now)
+        managedfields.own_changed(managers, who, changes, context.version, self.now)
         return _with_managers(bare, managedfields.capped(managers))
 
     def _own_everything(self, live: Tree, managers: Managers) -> None:
@@ -172,7 +172,9 @@ class FieldManager:
         version = self._context.version
         who = managedfields.identifier(BEFORE_FIRST, UPDATE, version, self.subresource)
         nothing: Tree = {key: live[key] for key in ("apiVersion", "kind") if key in live}
-        managedfields.credit(managers, who, managedfields.changed(nothing, live, self._context), version, self.now)
+        managedfields.own_changed(
+            managers, who, managedfields.owned_changes(nothing, live, self._context), version, self.now
+        )
 
     @cached_property
     def _context(self) -> ApplyContext:
@@ -185,7 +187,7 @@ class FieldManager:
         return ApplyContext(typedef, f"{group}/{version}" if group else version, resets)
 
 
-def settled(before: Tree, after: Tree) -> Tree:
+def unless_only_times_differ(before: Tree, after: Tree) -> Tree:
     """Returns `before` if the two differ only in the times of managedFields: such a write changes nothing."""
     return before if typed.same(_timeless(before), _timeless(after)) else after
 

@@ -183,12 +183,12 @@ def _without(tree: Tree, gone: FieldSet, typedef: TypeDef) -> Tree:
     return typed.removed(tree, fieldsets.trie(gone), typedef) or {}
 
 
-def changed(before: Tree, after: Tree, context: ApplyContext) -> FieldChanges:
+def owned_changes(before: Tree, after: Tree, context: ApplyContext) -> FieldChanges:
     """The changes of a write, without fields that are reset."""
     return typed.compare(before, after, context.typedef).without(context.resets)
 
 
-def settle(changes: FieldChanges, managers: Managers, who: ManagerIdentifier | None) -> None:
+def release_changed(changes: FieldChanges, managers: Managers, who: ManagerIdentifier | None) -> None:
     """Removes what a write changed from the fields of all other managers; changes `managers` in place."""
     lost = changes.modified | changes.added | changes.removed
     for other in list(managers):
@@ -208,7 +208,7 @@ def conflicts(
     return [(other, path) for other in others for path in fieldsets.ordered(managers[other].fields & touched)]
 
 
-def refuse(found: list[tuple[ManagerIdentifier, FieldPath]]) -> None:
+def raise_conflicts(found: list[tuple[ManagerIdentifier, FieldPath]]) -> None:
     if found:
         raise ApplyConflict([FieldConflict(other.text(), fieldsets.text(path)) for other, path in found])
 
@@ -219,7 +219,7 @@ def _sorting(who: ManagerIdentifier) -> str:
     return ",".join(f'"{key}":"{value}"' for key, value in pairs.items() if value)
 
 
-def credit(managers: Managers, who: ManagerIdentifier, changes: FieldChanges, version: str, now: str) -> None:
+def own_changed(managers: Managers, who: ManagerIdentifier, changes: FieldChanges, version: str, now: str) -> None:
     """Adds what a write added or changed to the fields of its manager, if there is anything."""
     fields = (changes.added | changes.modified) - UNOWNED
     if not fields:
@@ -228,7 +228,7 @@ def credit(managers: Managers, who: ManagerIdentifier, changes: FieldChanges, ve
     managers[who] = OwnedFields(fields | (previous.fields if previous else set()), version, now)
 
 
-def strip(managers: Managers, who: ManagerIdentifier) -> None:
+def drop_unowned(managers: Managers, who: ManagerIdentifier) -> None:
     """Removes the fields that no manager owns from the entry of an applier."""
     owned = managers.get(who)
     if owned is None:

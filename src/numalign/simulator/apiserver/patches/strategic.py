@@ -60,7 +60,7 @@ def has_maps(old: list[Any], patch: list[Any]) -> bool:
     return dict in types
 
 
-def refuse_contradiction(patch: list[Any], order: list[Any], key: str) -> None:
+def check_order(patch: list[Any], order: list[Any], key: str) -> None:
     """The items of the patch must appear in the order list, in the same order."""
     plain = [item for item in patch if not (isinstance(item, dict) and "$patch" in item)]
     if not plain or not order:
@@ -204,7 +204,7 @@ def _set_order(old: Tree, patch: Tree, directive: str, typedef: TypeDef) -> None
     for each in (order, old.get(key, []), patch.get(key, [])):
         if not isinstance(each, list):
             raise BadPatch(f"expected a []interface {{}}, but received a {gotext.go_type(each)}", SERVER_ERROR)
-    refuse_contradiction(patch.get(key, []), order, below.merge_key)
+    check_order(patch.get(key, []), order, below.merge_key)
     if key in old and key in patch:
         merged = _merge_lists(old[key], patch[key], below) if "merge" in below.strategies else patch[key]
     elif key in old or key in patch:

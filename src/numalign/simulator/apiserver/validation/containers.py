@@ -178,7 +178,7 @@ def _ports(ports: list[Tree], path: str, *, on_host: bool) -> Iterator[StatusCau
     for index, port in enumerate(ports):
         here, name = f"{path}[{index}]", port.get("name")
         if name:
-            yield from rules.named(f"{here}.name", name, _port_name_problems)
+            yield from rules.name_errors(f"{here}.name", name, _port_name_problems)
             if name in names:
                 yield rules.duplicate(f"{here}.name", name)
             names.add(name)
@@ -196,7 +196,7 @@ def _port(port: Tree, path: str, *, on_host: bool) -> Iterator[StatusCause]:
         if on_host and host != number:
             why = "must match `containerPort` when `hostNetwork` is true"
             yield rules.invalid(f"{path}.hostPort", host, why)
-    yield from rules.choice(f"{path}.protocol", port.get("protocol"), PROTOCOLS)
+    yield from rules.one_of(f"{path}.protocol", port.get("protocol"), PROTOCOLS)
 
 
 def _port_name_problems(name: str) -> list[str]:

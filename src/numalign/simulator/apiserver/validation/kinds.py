@@ -79,7 +79,7 @@ def _name(resource: Resource, metadata: Tree) -> list[StatusCause]:
     if base:
         # The generated suffix makes a trailing hyphen valid.
         found += [rules.invalid("metadata.generateName", base, each) for each in rule(f"{base.rstrip('-')}a"[-63:])]
-    return found + rules.named("metadata.name", name, rule)
+    return found + rules.name_errors("metadata.name", name, rule)
 
 
 def _labels(metadata: Tree) -> list[StatusCause]:
@@ -87,7 +87,7 @@ def _labels(metadata: Tree) -> list[StatusCause]:
     annotations = metadata.get("annotations")
     if annotations:
         for key in annotations:
-            found += rules.named("metadata.annotations", key, lambda each: qualified_name_problems(each.lower()))
+            found += rules.name_errors("metadata.annotations", key, lambda each: qualified_name_problems(each.lower()))
         size = sum(len(key) + len(value) for key, value in annotations.items())
         if size > LARGEST_ANNOTATIONS:
             found.append(fielderrors.too_long("metadata.annotations", LARGEST_ANNOTATIONS))
@@ -110,7 +110,7 @@ def _owners(owners: list[Tree]) -> list[StatusCause]:
 def _finalizers(finalizers: list[str]) -> list[StatusCause]:
     found = []
     for index, finalizer in enumerate(finalizers):
-        found += rules.named("metadata.finalizers", finalizer, qualified_name_problems)
+        found += rules.name_errors("metadata.finalizers", finalizer, qualified_name_problems)
         if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
             found.append(rules.invalid(f"metadata.finalizers[{index}]", finalizer, UNQUALIFIED))
     return found
@@ -123,7 +123,7 @@ def service(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
         yield rules.required("spec.ports")
     for index, port in enumerate(ports):
         yield from _service_port(port, f"spec.ports[{index}]", is_alone=len(ports) == 1)
-    yield from rules.choice("spec.type", spec.get("type"), SERVICE_TYPES)
+    yield from rules.one_of("spec.type", spec.get("type"), SERVICE_TYPES)
     address = spec.get("clusterIP", "")
     if address not in ("", "None") and not _is_address(address):
         yield rules.invalid("spec.clusterIPs[0]", address, BAD_ADDRESS)
@@ -136,9 +136,9 @@ def _service_port(port: Tree, path: str, *, is_alone: bool) -> Iterator[StatusCa
     if not is_alone and not port.get("name"):
         yield rules.required(f"{path}.name")
     elif port.get("name"):
-        yield from rules.named(f"{path}.name", port["name"], dns_label_problems)
+        yield from rules.name_errors(f"{path}.name", port["name"], dns_label_problems)
     yield from rules.port_number(f"{path}.port", port.get("port", 0))
-    yield from rules.choice(f"{path}.protocol", port.get("protocol"), containers.PROTOCOLS)
+    yield from rules.one_of(f"{path}.protocol", port.get("protocol"), containers.PROTOCOLS)
     if isinstance(port.get("targetPort"), int):
         yield from rules.port_number(f"{path}.targetPort", port["targetPort"])
 
@@ -172,9 +172,9 @@ def _taints(taints: list[Tree]) -> Iterator[StatusCause]:
     for index, taint in enumerate(taints):
         # The real server names metadata.taints in these messages.
         here, key, effect = f"metadata.taints[{index}]", taint.get("key", ""), taint.get("effect", "")
-        yield from rules.named(f"{here}.key", key, qualified_name_problems)
+        yield from rules.name_errors(f"{here}.key", key, qualified_name_problems)
         if effect:
-            yield from rules.choice(f"{here}.effect", effect, pods.EFFECTS)
+            yield from rules.one_of(f"{here}.effect", effect, pods.EFFECTS)
         else:
             yield rules.required(f"{here}.effect")
         if (key, effect) in seen:
@@ -188,13 +188,13 @@ def _taints(taints: list[Tree]) -> Iterator[StatusCause]:
 def config_map(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
     for field in ("data", "binaryData"):
         for key in tree.get(field) or ():
-            yield from rules.named(f"{field}[{key}]", key, config_key_problems)
+            yield from rules.name_errors(f"{field}[{key}]", key, config_key_problems)
     yield from _locked(tree, old, "data", "binaryData")
 
 
 def secret(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
     for key in tree.get("data") or ():
-        yield from rules.named(f"data[{key}]", key, config_key_problems)
+        yield from rules.name_errors(f"data[{key}]", key, config_key_problems)
     if old is not None:
         yield from rules.unchanged("type", tree.get("type"), old.get("type"))
     yield from _locked(tree, old, "data")
@@ -225,10 +225,10 @@ def budget(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
         shown = {"MinAvailable": least, "Selector": spec.get("selector"), "MaxUnavailable": most}
         shown["UnhealthyPodEvictionPolicy"] = spec.get("unhealthyPodEvictionPolicy")
         yield rules.invalid("spec", shown, "minAvailable and maxUnavailable cannot be both set")
-    yield from rules.share("spec.minAvailable", least, at_most_all=True)
-    yield from rules.share("spec.maxUnavailable", most, at_most_all=True)
+    yield from rules.int_or_percent("spec.minAvailable", least, at_most_all=True)
+    yield from rules.int_or_percent("spec.maxUnavailable", most, at_most_all=True)
     yield from rules.label_selector(spec.get("selector") or {}, "spec.selector")
-    yield from rules.choice("spec.unhealthyPodEvictionPolicy", spec.get("unhealthyPodEvictionPolicy"), UNHEALTHY)
+    yield from rules.one_of("spec.unhealthyPodEvictionPolicy", spec.get("unhealthyPodEvictionPolicy"), UNHEALTHY)
 
 
 def priority_class(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
@@ -241,7 +241,7 @@ def priority_class(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
     elif not name.startswith("system-") and value > HIGHEST_OF_USERS:
         why = f"maximum allowed value of a user defined priority is {HIGHEST_OF_USERS}"
         yield rules.forbidden("value", why)
-    yield from rules.choice("preemptionPolicy", tree.get("preemptionPolicy"), POLICIES)
+    yield from rules.one_of("preemptionPolicy", tree.get("preemptionPolicy"), POLICIES)
     if old is not None:
         if value != old.get("value", 0):
             yield rules.forbidden("value", "may not be changed in an update.")
@@ -261,7 +261,7 @@ def claim(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
     if not modes:
         yield rules.required("spec.accessModes", "at least 1 access mode is required")
     for mode in modes:
-        yield from rules.choice("spec.accessModes", mode, ACCESS)
+        yield from rules.one_of("spec.accessModes", mode, ACCESS)
     if "storage" not in (spec.get("resources", {}).get("requests") or {}):
         yield rules.required("spec.resources[storage]")
     if old is not None and _but_growth(spec) != _but_growth(old["spec"]):

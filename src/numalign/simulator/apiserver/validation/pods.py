@@ -37,8 +37,8 @@ def spec_errors(spec: Tree, path: str) -> list[StatusCause]:
     volumes = [volume.get("name") for volume in spec.get("volumes") or ()]
     found = [*_volumes(spec["volumes"], f"{path}.volumes")] if volumes else []
     found += _containers(spec, path, frozenset(filter(None, volumes)))
-    found += rules.choice(f"{path}.restartPolicy", spec.get("restartPolicy"), RESTARTS)
-    found += rules.choice(f"{path}.dnsPolicy", spec.get("dnsPolicy"), DNS)
+    found += rules.one_of(f"{path}.restartPolicy", spec.get("restartPolicy"), RESTARTS)
+    found += rules.one_of(f"{path}.dnsPolicy", spec.get("dnsPolicy"), DNS)
     if spec.get("resources"):
         found += whole_pod_errors(spec)
     if spec.get("nodeSelector"):
@@ -54,11 +54,11 @@ def _rest(spec: Tree, path: str) -> Iterator[StatusCause]:
         why = f"must be between 1 and {MAX_DEADLINE}, inclusive"
         yield rules.invalid(f"{path}.activeDeadlineSeconds", deadline, why)
     if spec.get("nodeName"):
-        yield from rules.named(f"{path}.nodeName", spec["nodeName"], subdomain_problems)
+        yield from rules.name_errors(f"{path}.nodeName", spec["nodeName"], subdomain_problems)
     if spec.get("serviceAccountName"):
-        yield from rules.named(f"{path}.serviceAccountName", spec["serviceAccountName"], subdomain_problems)
+        yield from rules.name_errors(f"{path}.serviceAccountName", spec["serviceAccountName"], subdomain_problems)
     if spec.get("hostname"):
-        yield from rules.named(f"{path}.hostname", spec["hostname"], dns_label_problems)
+        yield from rules.name_errors(f"{path}.hostname", spec["hostname"], dns_label_problems)
     if spec.get("affinity"):
         yield from rules.affinity(spec["affinity"], f"{path}.affinity")
     if spec.get("schedulingGates"):
@@ -117,7 +117,7 @@ def _toleration(toleration: Tree, path: str) -> Iterator[StatusCause]:
     key, operator = toleration.get("key", ""), toleration.get("operator", "")
     value, effect = toleration.get("value", ""), toleration.get("effect", "")
     if key:
-        yield from rules.named(f"{path}.key", key, qualified_name_problems)
+        yield from rules.name_errors(f"{path}.key", key, qualified_name_problems)
     elif operator != "Exists":
         yield rules.invalid(f"{path}.operator", operator, KEYLESS)
     if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
@@ -126,15 +126,15 @@ def _toleration(toleration: Tree, path: str) -> Iterator[StatusCause]:
     if operator == "Exists" and value:
         yield rules.invalid(f"{path}.operator", value, "value must be empty when `operator` is 'Exists'")
     elif operator not in ("", "Exists"):
-        yield from rules.choice(f"{path}.operator", operator, ("Equal", "Exists"))
-    yield from rules.choice(f"{path}.effect", effect, EFFECTS)
+        yield from rules.one_of(f"{path}.operator", operator, ("Equal", "Exists"))
+    yield from rules.one_of(f"{path}.effect", effect, EFFECTS)
 
 
 def _gates(spec: Tree, path: str) -> Iterator[StatusCause]:
     names = set[str]()
     for index, gate in enumerate(spec["schedulingGates"]):
         name = gate.get("name", "")
-        yield from rules.named(f"{path}.schedulingGates[{index}]", name, qualified_name_problems)
+        yield from rules.name_errors(f"{path}.schedulingGates[{index}]", name, qualified_name_problems)
         if name in names:
             yield rules.duplicate(f"{path}.schedulingGates[{index}]", name)
         names.add(name)

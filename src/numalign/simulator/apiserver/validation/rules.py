@@ -35,15 +35,15 @@ TOO_MANY: Final = "may not be specified when `operator` is 'Exists' or 'DoesNotE
 ONE_VALUE: Final = "must be specified single value when `operator` is 'Lt' or 'Gt'"
 
 
-def named(path: str, name: str, rule: NameRule) -> list[StatusCause]:
+def name_errors(path: str, name: str, rule: NameRule) -> list[StatusCause]:
     return [invalid(path, name, problem) for problem in rule(name)]
 
 
 def required_name(path: str, name: str | None, rule: NameRule) -> list[StatusCause]:
-    return named(path, name, rule) if name else [required(path)]
+    return name_errors(path, name, rule) if name else [required(path)]
 
 
-def choice(path: str, value: Any, known: Iterable[str]) -> list[StatusCause]:
+def one_of(path: str, value: Any, known: Iterable[str]) -> list[StatusCause]:
     """The value must be one of a few texts, or empty."""
     return [] if not value or value in known else [unsupported(path, value, known)]
 
@@ -61,7 +61,7 @@ def port_number(path: str, number: int) -> list[StatusCause]:
     return [] if 1 <= number <= 65535 else [invalid(path, number, "must be between 1 and 65535, inclusive")]
 
 
-def share(path: str, value: int | str | None, *, at_most_all: bool = False) -> list[StatusCause]:
+def int_or_percent(path: str, value: int | str | None, *, at_most_all: bool = False) -> list[StatusCause]:
     """A number, or a percentage."""
     if value is None:
         return []
@@ -76,8 +76,8 @@ def label_map(path: str, labels: Tree | None) -> list[StatusCause]:
     found = []
     for key, value in (labels or {}).items():
         if not _is_label(key, value):
-            found += named(path, key, qualified_name_problems)
-            found += named(path, value, label_value_problems)
+            found += name_errors(path, key, qualified_name_problems)
+            found += name_errors(path, value, label_value_problems)
     return found
 
 
@@ -120,4 +120,4 @@ def _clause(clause: Tree, path: str, *, comparing: bool) -> Iterator[StatusCause
         yield required(f"{path}.values", ONE_VALUE)
     elif operator not in (*VALUED, *BARE, *(COMPARING if comparing else ())):
         yield invalid(f"{path}.operator", operator, NO_OPERATOR)
-    yield from named(f"{path}.key", clause.get("key", ""), qualified_name_problems)
+    yield from name_errors(f"{path}.key", clause.get("key", ""), qualified_name_problems)

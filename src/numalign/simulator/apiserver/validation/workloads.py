@@ -90,8 +90,8 @@ def _strategy(strategy: Tree) -> Iterator[StatusCause]:
         yield rules.forbidden("spec.strategy.rollingUpdate", why)
     elif pace is not None:
         here = "spec.strategy.rollingUpdate"
-        yield from rules.share(f"{here}.maxUnavailable", pace.get("maxUnavailable"), at_most_all=True)
-        yield from rules.share(f"{here}.maxSurge", pace.get("maxSurge"))
+        yield from rules.int_or_percent(f"{here}.maxUnavailable", pace.get("maxUnavailable"), at_most_all=True)
+        yield from rules.int_or_percent(f"{here}.maxSurge", pace.get("maxSurge"))
         if pace.get("maxUnavailable") in (0, "0%") and pace.get("maxSurge") in (0, "0%"):
             yield rules.invalid(f"{here}.maxUnavailable", pace["maxUnavailable"], "may not be 0 when `maxSurge` is 0")
 
@@ -106,7 +106,7 @@ def job(tree: Tree, old: Tree | None) -> Iterator[StatusCause]:
     spec = tree["spec"]
     counts = ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished")
     yield from rules.not_negative(spec, *counts)
-    yield from rules.choice("spec.completionMode", spec.get("completionMode"), ("NonIndexed", "Indexed"))
+    yield from rules.one_of("spec.completionMode", spec.get("completionMode"), ("NonIndexed", "Indexed"))
     if spec.get("completionMode") == "Indexed" and spec.get("completions") is None:
         yield rules.required("spec.completions", "when completion mode is Indexed")
     if not spec.get("manualSelector") and old is None:
@@ -124,7 +124,7 @@ def _job_restart(policy: str) -> Iterator[StatusCause]:
     if policy == "Always":
         yield rules.required(here, 'valid values: "OnFailure", "Never"')
     else:
-        yield from rules.choice(here, policy, JOB_RESTARTS)
+        yield from rules.one_of(here, policy, JOB_RESTARTS)
 
 
 def _job_update(spec: Tree, old: Tree) -> Iterator[StatusCause]:

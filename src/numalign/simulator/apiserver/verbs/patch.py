@@ -106,7 +106,7 @@ def _read(patch: Patch) -> Any:
     except msgspec.DecodeError:
         raise errors.bad_request(UNREADABLE) from None
     except BadPatch as problem:
-        raise refused(problem) from None
+        raise patch_error(problem) from None
 
 
 def _read_yaml(body: bytes) -> Any:
@@ -116,7 +116,7 @@ def _read_yaml(body: bytes) -> Any:
         raise errors.bad_request(f"error encoding patch: {problem}") from None
 
 
-def refused(problem: BadPatch) -> StatusError:
+def patch_error(problem: BadPatch) -> StatusError:
     details: Tree | None = {} if problem.code == 422 else None
     return StatusError(problem.code, CODES.get(problem.code, ""), problem.message, details)
 
@@ -132,7 +132,7 @@ def _changed(
             return fields.apply(seen, body, options.manager, force=options.force)
         return _patched(how, seen or {}, body, target.gvk)
     except BadPatch as problem:
-        raise refused(problem) from None
+        raise patch_error(problem) from None
     except ApplyConflict as conflict:
         found = [
             StatusCause(each.field, "FieldManagerConflict", f"conflict with {each.manager}") for each in conflict.causes

@@ -86,7 +86,7 @@ def _with_managed_fields(
     if not options.applied:
         fields = FieldManager(resource.gvk, state.clock.rfc3339(), subresource, state.registry.schema(resource))
         new = fields.update(old, new, options.manager)
-    return apply.settled(old, new)
+    return apply.unless_only_times_differ(old, new)
 
 
 def is_finished(resource: Resource, tree: Tree) -> bool:

@@ -8,7 +8,7 @@ from typing import Final
 
 from numalign.api.decode import quantity
 from numalign.simulator.apiserver.storage.resources import PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES, STORAGECLASSES
-from numalign.simulator.controllers.framework import labelling
+from numalign.simulator.controllers.framework import matching
 from numalign.simulator.controllers.framework.actions import Action, MergePatch
 from numalign.simulator.controllers.framework.runner import ControllerContext
 from numalign.simulator.controllers.framework.views import Key
@@ -102,7 +102,7 @@ def _fits(claim: Tree, volume: Tree) -> bool:
         and spec.get("volumeMode", "Filesystem") == offered.get("volumeMode", "Filesystem")
         and quantity.parse(asked).value <= _size(volume)
         and spec.get("volumeName", volume["metadata"]["name"]) == volume["metadata"]["name"]
-        and (not selector or labelling.selector(selector)(volume["metadata"].get("labels") or {}))
+        and (not selector or matching.selector(selector)(volume["metadata"].get("labels") or {}))
     )
 
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from numalign.simulator.apiserver.storage.resources import LEASES, NODES, PODS
 from numalign.simulator.apiserver.verbs.api import Change
-from numalign.simulator.controllers.framework import conditions, moments, pods, tolerating
+from numalign.simulator.controllers.framework import conditions, matching, moments, pods
 from numalign.simulator.controllers.framework.actions import Action, Delete, MergePatch, RecordEvent, Requeue, Update
 from numalign.simulator.controllers.framework.runner import ControllerContext
 from numalign.simulator.controllers.framework.views import Key, full_name, key_of
@@ -25,14 +25,14 @@ STARTUP_GRACE: Final = 60.0
 """Seconds for a node whose kubelet has never posted a status."""
 OBSERVED: Final = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 BY_CONDITION: Final = {
-    ("Ready", "False"): tolerating.NOT_READY,
-    ("Ready", "Unknown"): tolerating.UNREACHABLE,
+    ("Ready", "False"): matching.NOT_READY,
+    ("Ready", "Unknown"): matching.UNREACHABLE,
     ("MemoryPressure", "True"): "node.kubernetes.io/memory-pressure",
     ("DiskPressure", "True"): "node.kubernetes.io/disk-pressure",
     ("NetworkUnavailable", "True"): "node.kubernetes.io/network-unavailable",
     ("PIDPressure", "True"): "node.kubernetes.io/pid-pressure",
 }
-OURS: Final = frozenset({*BY_CONDITION.values(), tolerating.UNSCHEDULABLE})
+OURS: Final = frozenset({*BY_CONDITION.values(), matching.UNSCHEDULABLE})
 
 
 class NodeLifecycle:
@@ -115,7 +115,7 @@ def _unknown(kind: str, before: Tree | None) -> Tree:
 def _notices_unready(node: Tree, on_node: Sequence[Tree], now: datetime) -> list[Action]:
     """Marks the pods of a node as not ready when the kubelet reports that the node is not ready."""
     ready = conditions.find(conditions.listed(node), "Ready")
-    if ready is None or ready["status"] != "False" or _has(node, tolerating.NOT_READY):
+    if ready is None or ready["status"] != "False" or _has(node, matching.NOT_READY):
         return []
     return [*_announced(node), *_unready_pods(on_node, now)]
 
@@ -160,10 +160,10 @@ def taints(node: Tree) -> list[tuple[str, str]]:
     """Key and effect of the taints that the node's conditions and its cordon require."""
     stated = [(each["type"], each["status"]) for each in conditions.listed(node)]
     called_for = [state for state in stated if state in BY_CONDITION]
-    wanted = [(BY_CONDITION[state], tolerating.NO_SCHEDULE) for state in called_for]
-    wanted += [(BY_CONDITION[state], tolerating.NO_EXECUTE) for state in called_for if state[0] == "Ready"]
+    wanted = [(BY_CONDITION[state], matching.NO_SCHEDULE) for state in called_for]
+    wanted += [(BY_CONDITION[state], matching.NO_EXECUTE) for state in called_for if state[0] == "Ready"]
     if (node.get("spec") or {}).get("unschedulable"):
-        wanted.append((tolerating.UNSCHEDULABLE, tolerating.NO_SCHEDULE))
+        wanted.append((matching.UNSCHEDULABLE, matching.NO_SCHEDULE))
     return wanted
 
 
@@ -233,12 +233,12 @@ class TaintEviction:
 
 def lethal(node: Tree | None) -> list[Tree]:
     taints = ((node or {}).get("spec") or {}).get("taints") or ()
-    return [taint for taint in taints if taint.get("effect") == tolerating.NO_EXECUTE]
+    return [taint for taint in taints if taint.get("effect") == matching.NO_EXECUTE]
 
 
 def evict_intolerant(pod: Tree, taints: Sequence[Tree], waited: float, now: datetime) -> list[Action]:
     """Returns no action if the pod tolerates the taints without limit."""
-    endures = tolerating.endures(taints, pod["spec"].get("tolerations") or ())
+    endures = matching.endures(taints, pod["spec"].get("tolerations") or ())
     if endures is None:
         return []
     if waited < endures:

@@ -5,7 +5,7 @@ Workload controllers call `claimed` first in every reconciliation. The garbage c
 from collections.abc import Iterable, Sequence
 
 from numalign.simulator.apiserver.storage.resources import Resource
-from numalign.simulator.controllers.framework import labelling
+from numalign.simulator.controllers.framework import matching
 from numalign.simulator.controllers.framework.actions import Action, MergePatch
 from numalign.simulator.trees import Tree
 
@@ -40,7 +40,7 @@ def claimed(resource: Resource, owner: Tree, children: Resource, candidates: Ite
     """Adopts matching objects without a controller, and releases children that the selector no longer matches."""
     if owner["metadata"].get("deletionTimestamp"):
         return []
-    uid, selects = owner["metadata"]["uid"], labelling.selector(owner["spec"].get("selector"))
+    uid, selects = owner["metadata"]["uid"], matching.selector(owner["spec"].get("selector"))
     actions: list[Action] = []
     for child in candidates:
         matches = selects(child["metadata"].get("labels") or {})

@@ -16,7 +16,7 @@ from numalign.simulator.apiserver.storage.resources import (
     Resource,
 )
 from numalign.simulator.apiserver.verbs.api import Change
-from numalign.simulator.controllers.framework import actions, conditions, labelling, moments, owners, pods
+from numalign.simulator.controllers.framework import actions, conditions, matching, moments, owners, pods
 from numalign.simulator.controllers.framework.actions import Action, RecordEvent, Requeue
 from numalign.simulator.controllers.framework.runner import ControllerContext
 from numalign.simulator.controllers.framework.views import Key, Views
@@ -52,7 +52,7 @@ class Budgets:
 
 
 def _selects(budget: Tree, pod: Tree) -> bool:
-    selects = labelling.everything_if_empty(budget["spec"].get("selector"))
+    selects = matching.everything_if_empty(budget["spec"].get("selector"))
     return selects(pod["metadata"].get("labels") or {})
 
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from numalign.simulator.apiserver.storage.resources import DAEMONSETS, NODES, PODS
 from numalign.simulator.apiserver.verbs.api import Change
-from numalign.simulator.controllers.framework import actions, labelling, moments, owners, pods, tolerating
+from numalign.simulator.controllers.framework import actions, matching, moments, owners, pods
 from numalign.simulator.controllers.framework.actions import Action, Create, Delete, RecordEvent, Requeue
 from numalign.simulator.controllers.framework.runner import ControllerContext
 from numalign.simulator.controllers.framework.views import Key, full_name
@@ -18,14 +18,14 @@ from numalign.simulator.trees import Tree
 
 HASH_LABEL: Final = "controller-revision-hash"
 ENDURED: Final = (
-    (tolerating.NOT_READY, tolerating.NO_EXECUTE),
-    (tolerating.UNREACHABLE, tolerating.NO_EXECUTE),
-    ("node.kubernetes.io/disk-pressure", tolerating.NO_SCHEDULE),
-    ("node.kubernetes.io/memory-pressure", tolerating.NO_SCHEDULE),
-    ("node.kubernetes.io/pid-pressure", tolerating.NO_SCHEDULE),
-    (tolerating.UNSCHEDULABLE, tolerating.NO_SCHEDULE),
+    (matching.NOT_READY, matching.NO_EXECUTE),
+    (matching.UNREACHABLE, matching.NO_EXECUTE),
+    ("node.kubernetes.io/disk-pressure", matching.NO_SCHEDULE),
+    ("node.kubernetes.io/memory-pressure", matching.NO_SCHEDULE),
+    ("node.kubernetes.io/pid-pressure", matching.NO_SCHEDULE),
+    (matching.UNSCHEDULABLE, matching.NO_SCHEDULE),
 )
-NETWORK: Final = ("node.kubernetes.io/network-unavailable", tolerating.NO_SCHEDULE)
+NETWORK: Final = ("node.kubernetes.io/network-unavailable", matching.NO_SCHEDULE)
 FAILED_PODS_STAY: Final = 1.0
 """Seconds before a failed pod is replaced. kube-controller-manager doubles this up to 15 min."""
 
@@ -83,10 +83,8 @@ def target(pod: Tree) -> str:
     """The node of a pod: where it is bound, or what its affinity names."""
     if bound := pod["spec"].get("nodeName"):
         return str(bound)
-    terms = (labelling.required_affinity(pod["spec"]) or {}).get("nodeSelectorTerms") or ()
-    fields = [
-        field for term in terms for field in term.get("matchFields") or () if field["key"] == labelling.NAME_FIELD
-    ]
+    terms = (matching.required_affinity(pod["spec"]) or {}).get("nodeSelectorTerms") or ()
+    fields = [field for term in terms for field in term.get("matchFields") or () if field["key"] == matching.NAME_FIELD]
     return str(fields[0]["values"][0]) if fields else ""
 
 
@@ -94,10 +92,10 @@ def should_run(node: Tree, spec: Tree) -> tuple[bool, bool]:
     """Whether a pod should be created on the node, and whether an existing pod may stay there."""
     taints = (node.get("spec") or {}).get("taints") or ()
     tolerations = spec.get("tolerations") or ()
-    if not labelling.node_matches(spec, node) or spec.get("nodeName", _name(node)) != _name(node):
+    if not matching.node_matches(spec, node) or spec.get("nodeName", _name(node)) != _name(node):
         return False, False
-    stays = tolerating.untolerated(taints, tolerations, (tolerating.NO_EXECUTE,)) is None
-    return tolerating.untolerated(taints, tolerations) is None, stays
+    stays = matching.untolerated(taints, tolerations, (matching.NO_EXECUTE,)) is None
+    return matching.untolerated(taints, tolerations) is None, stays
 
 
 def daemon_template(daemonset: Tree, digest: str) -> Tree:
@@ -181,7 +179,7 @@ def _is_available(daemonset: Tree, pod: Tree, now: datetime) -> bool:
 def _pod(daemonset: Tree, node: str) -> Tree:
     template = daemon_template(daemonset, pods.digest(daemonset["spec"]["template"]))
     affinity = template["spec"].get("affinity") or {}
-    field = {"key": labelling.NAME_FIELD, "operator": "In", "values": [node]}
+    field = {"key": matching.NAME_FIELD, "operator": "In", "values": [node]}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields": [field]}]}}
     tied = affinity | {"nodeAffinity": (affinity.get("nodeAffinity") or {}) | required}
     return pods.made(DAEMONSETS, daemonset, template | {"spec": template["spec"] | {"affinity": tied}})

@@ -1,6 +1,6 @@
 import pytest
 
-from numalign.simulator.controllers.framework import tolerating
+from numalign.simulator.controllers.framework import matching
 from numalign.simulator.trees import Tree
 
 SCHEDULE: Tree = {"key": "k", "value": "v", "effect": "NoSchedule"}
@@ -20,11 +20,11 @@ CASES = {
 
 @pytest.mark.parametrize("toleration, taint, tolerated", CASES.values(), ids=CASES)
 def test_tolerations(toleration: Tree, taint: Tree, tolerated: bool) -> None:
-    assert (tolerating.untolerated([taint], [toleration]) is None) is tolerated
+    assert (matching.untolerated([taint], [toleration]) is None) is tolerated
 
 
 def test_a_preference_keeps_no_pod_off() -> None:
-    assert tolerating.untolerated([{"key": "k", "effect": "PreferNoSchedule"}], []) is None
+    assert matching.untolerated([{"key": "k", "effect": "PreferNoSchedule"}], []) is None
 
 
 def seconds(*limits: int | None) -> list[Tree]:
@@ -46,4 +46,4 @@ ENDURED = {
 @pytest.mark.parametrize("limits, endured", ENDURED.values(), ids=ENDURED)
 def test_how_long_a_pod_stays(limits: tuple[int | None, ...], endured: float | None) -> None:
     taints = [{"key": f"k{number}", "effect": "NoExecute"} for number in range(2)]
-    assert tolerating.endures(taints, seconds(*limits)) == endured
+    assert matching.endures(taints, seconds(*limits)) == endured

@@ -1,6 +1,6 @@
 import pytest
 
-from numalign.simulator.controllers.framework import labelling
+from numalign.simulator.controllers.framework import matching
 from numalign.simulator.trees import Tree
 
 
@@ -24,17 +24,17 @@ EXPRESSIONS = {
 
 @pytest.mark.parametrize("written, matches", EXPRESSIONS.values(), ids=EXPRESSIONS)
 def test_expressions(written: Tree, matches: bool) -> None:
-    assert labelling.selector({"matchExpressions": [written]})(LABELS) is matches
+    assert matching.selector({"matchExpressions": [written]})(LABELS) is matches
 
 
 @pytest.mark.parametrize("written", [None, {}, {"matchLabels": {}}], ids=["absent", "empty", "no labels"])
 def test_an_empty_selector_selects_nothing(written: Tree | None) -> None:
-    assert not labelling.selector(written)(LABELS)
+    assert not matching.selector(written)(LABELS)
 
 
 def test_an_empty_selector_of_a_budget_selects_everything() -> None:
-    assert labelling.everything_if_empty({})(LABELS)
-    assert not labelling.everything_if_empty(None)(LABELS)
+    assert matching.everything_if_empty({})(LABELS)
+    assert not matching.everything_if_empty(None)(LABELS)
 
 
 def affine(*terms: Tree) -> Tree:
@@ -65,4 +65,4 @@ SPECS = {
 
 @pytest.mark.parametrize("spec, matches", SPECS.values(), ids=SPECS)
 def test_nodes_by_selector_and_affinity(spec: Tree, matches: bool) -> None:
-    assert labelling.node_matches(spec, {"metadata": {"name": "a", "labels": LABELS}}) is matches
+    assert matching.node_matches(spec, {"metadata": {"name": "a", "labels": LABELS}}) is matches
