@@ -186,7 +186,7 @@ def _kept_off(scheduler: Scheduler) -> list[Plain]:
 
 
 def _guarded(scheduler: Scheduler) -> Iterator[tuple[int, str, str, GuardedNode]]:
-    """What the storm guard remembers: the shape, of whom if not of all, the node, and how it stands."""
+    """The records of the storm guard: shape, owner if limited to one, node, and record."""
     for like, node, kept in scheduler.rejections:
         if isinstance(like, Replicas):
             yield like.shape, like.owner, node, kept
