@@ -1,7 +1,7 @@
-"""Amounts as people read them: `8 CPUs`, `1.5Gi memory`, `2 example.com/gpu`.
+"""Formats amounts: `8 CPUs`, `1.5Gi memory`, `2 example.com/gpu`.
 
-`wording` puts these into sentences. What is needed is rounded up and what there is down, so that two amounts that
-differ never read the same."""
+`wording` and the command line call it. What is needed is rounded up and what is free is rounded down, so that two
+amounts that differ never read the same."""
 
 from __future__ import annotations
 

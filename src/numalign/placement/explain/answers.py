@@ -87,7 +87,7 @@ def of_shortfall(
 
 
 def of_totals(columns: Columns, row: int, totals: PodRequests) -> Reason:
-    """Of a node that has not enough left as a whole; resources of which there is enough are left out."""
+    """Of a node that lacks resources as a whole; resources that suffice are left out."""
     if not columns.most_pods[row]:
         return Reason(code=Code.TOTALS, cause=NodeCause.NO_NODE, structural=True)
     requested, offered = columns.requested[row].tolist(), columns.offered[row].tolist()
@@ -112,7 +112,7 @@ def _of_lacks(lacks: tuple[Lack, ...]) -> Reason:
 
 
 def of_kubelet(kubelet: Kubelet, state: KubeletState, pod: Pod) -> Reason | None:
-    """Why the kubelet refuses the pod in this state; None where amounts do not tell.
+    """Why the kubelet refuses the pod in this state; None where amounts do not decide.
 
     The managers decide first, then the node's totals, as in an admission."""
     facts, resources = read.read(report.of(kubelet.machine.name, kubelet, state), None), Resources()
@@ -138,7 +138,7 @@ def _short_totals(needs: Mapping[str, int], totals: Mapping[str, Total]) -> Iter
 
 
 def of_wish(wish: Intent, unkept: Unkept, rules: NodeRules | None) -> Reason:
-    """A wish is kept or not whatever runs on the node."""
+    """Of a node that does not keep the pod's intent, whatever runs there."""
     return Reason(
         code=Code.INTENT,
         cause=unkept,
@@ -164,7 +164,7 @@ def _lack(asked: RefusedPod, cause: Cause, want: Want) -> Lack:
         resource=asked.resources.names[want.column],
         need=want.need * unit,
         zones=zones,
-        # Devices of several zones count in each of them: a sum that would do is no contradiction.
+        # Devices of several zones count in each of them, so the sum may exceed the need.
         most=None if unclear else most * unit,
         too_large=want.zones > zones,
         by_zone=tuple(
@@ -213,7 +213,7 @@ class ExactAnswers:
         return self._by_model(row)
 
     def warning(self, row: int) -> Reason | None:
-        """A wish that the node does not keep."""
+        """An intent that the node does not keep."""
         kind = int(self._columns.kind[row])
         unkept = self._evaluation.judgement(self._table, kind).unkept
         if unkept is None:
@@ -260,7 +260,7 @@ class ExactAnswers:
 
 
 def _verdict(verdict: RowVerdict) -> tuple[Code, Shortfall]:
-    """A row that has room was refused all the same when the pod was tried there among those on their way."""
+    """A row with room refused the pod when it was tried beside pending pods."""
     if verdict.shortfall is None:
         return Code.NOT_CERTAIN, Shortfall(cause=Cause.UNSETTLED_PODS)
     return CODES[verdict.code], verdict.shortfall
@@ -311,7 +311,7 @@ class Answers(Protocol):
         ...
 
     def uncertain(self, row: int) -> Reason:
-        """Of a row that seemed to fit, and on which the pod turned out not to be certain of admission."""
+        """Of a row that seemed to fit, where admission of the pod is not certain."""
         ...
 
     def warning(self, row: int) -> Reason | None: ...

@@ -1,7 +1,8 @@
 """One node as the ledger has it: what each zone offers, what is free there, and which pods hold the rest.
 
-`numalign topology` and `numalign explain` show it; suggestions ask who holds what. A copy at one moment, by real zone
-ids. Amounts are whole CPUs, bytes and devices; `free` has every known pod charged, as far as it is known where."""
+`numalign topology` and `numalign explain` show it; suggestions ask which pods hold what. It is a copy at one moment, by
+real zone ids. Amounts are whole CPUs, bytes and devices; `free` has every known pod charged, as far as its zones are
+known."""
 
 from __future__ import annotations
 
@@ -23,34 +24,34 @@ Zones = tuple[int, ...]
 
 
 class Charge(Struct, frozen=True, kw_only=True):
-    """A part of what a pod holds; with several zones it lies somewhere in them."""
+    """A part of what a pod holds, somewhere in these zones."""
 
     resource: str
     amount: int
     zones: Zones
     certain: bool = True
-    """Or it may be there or not."""
+    """False: it may be there or not."""
 
 
 class Tenant(Struct, frozen=True, kw_only=True):
-    """A pod that is on the node, or may still be."""
+    """A pod on the node, or one that may still hold something there."""
 
     uid: str
     name: str
     """namespace/name"""
     source: Source
-    """How it is known where it sits."""
+    """How its zones are known."""
     is_leaving: bool = False
     """Its object is gone, and its containers may still run."""
     is_pending: bool = False
-    """The node has not been seen to have admitted it."""
+    """The node is not known to have admitted it."""
     containers: Mapping[str, tuple[Zones, ...]]
     """By container the zones it is aligned to, or all sets that are possible; containers that are not are left out."""
     charges: tuple[Charge, ...] = ()
 
     @property
     def zones(self) -> Zones:
-        """Where anything of it is, or may be."""
+        """All zones where it holds something, or may."""
         return tuple(sorted({zone for charge in self.charges for zone in charge.zones}))
 
 
@@ -84,7 +85,7 @@ class Occupancy(Struct, frozen=True, kw_only=True):
 
 
 def of(engine: Engine, node: str) -> Occupancy | None:
-    """None: the node has no report, or the flavour keeps no books."""
+    """None: the node has no report, or the flavour has no ledger."""
     return engine.flavour.either(lambda exact: _of(exact, node), lambda _: None)
 
 

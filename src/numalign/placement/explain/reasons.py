@@ -1,8 +1,9 @@
 """Why a pod does not fit on a node, and what would make it fit, as data.
 
-`explain` asks for one reason per node and `merged` combines reasons of one kind. `scheduler.advice` makes suggestions.
-Zones go by their real ids, containers by name and place in admission order. Amounts are integers: cpu in thousandths,
-everything else in whole units. This module holds no text: `wording` says reasons and suggestions in sentences."""
+`answers` makes one reason per node, `grouped` and `merged` combine reasons of one kind, `scheduler.explain` makes
+suggestions. Zones go by their real ids, containers by name and place in admission order. Amounts are integers: cpu in
+thousandths, everything else in whole units. `wording` says reasons and suggestions in sentences; no text is made
+here."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from numalign.placement.rowmodel.causes import Cause
 
 
 class NodeCause(StrEnum):
-    """What stands in the way before any zone is looked at."""
+    """Causes that are found before zones are checked."""
 
     NO_NODE = "no-node"
     TOTALS = "node-totals"
@@ -47,7 +48,7 @@ SHORTAGES: Final[frozenset[AnyCause]] = frozenset(
         NodeCause.TOTALS,
     }
 )
-"""Causes of which one resource alone may be the whole story."""
+"""Causes that one resource alone may explain."""
 
 
 class ZoneShare(Struct, frozen=True):
@@ -59,18 +60,18 @@ class ZoneShare(Struct, frozen=True):
 
 
 class Lack(Struct, frozen=True, kw_only=True):
-    """One resource of what was looked for; it may well be there, and something else in the way."""
+    """One resource of those needed together; it is not necessarily the one that is short."""
 
     resource: str
     need: int
     zones: int = WHOLE_NODE
     """In how many zones it has to be; 0: anywhere on the node."""
     most: int | None = None
-    """The most that so many zones have free; of several nodes, the best. None: amounts do not tell."""
+    """The most that so many zones have free; of several nodes, the best. None: amounts do not decide."""
     too_large: bool = False
     """Whether it would be short on the empty node, too."""
     by_zone: tuple[ZoneShare, ...] = ()
-    """Empty where several nodes are meant."""
+    """Empty for several nodes."""
 
     @property
     def is_short(self) -> bool:
@@ -89,7 +90,7 @@ class Reason(Struct, frozen=True, kw_only=True, dict=True):
     cause: AnyCause
     policy: Policy | None = None
     scope: Scope | None = None
-    """None: the node has no report, zones did not come into it, or nodes differ in it."""
+    """None: the node has no report, zones were not checked, or nodes differ."""
     container: str = ""
     """Empty: the pod as a whole."""
     place: int = -1
@@ -98,27 +99,27 @@ class Reason(Struct, frozen=True, kw_only=True, dict=True):
     closest: tuple[int, ...] = ()
     """The zones that came closest."""
     structural: bool = False
-    """Whether it would be so on the empty node, too: waiting does not help."""
+    """Whether the empty node would refuse the pod, too: waiting does not help."""
     after_init: bool = False
     """Whether the container has to use what init containers leave in their zones."""
     threads_per_core: int = 1
     wish: Intent | None = None
-    """Where the node does not keep it."""
+    """The intent that the node does not keep."""
     waiting_for: tuple[str, ...] = ()
-    """Pods on their way to the node, where the answer hangs on how they settle."""
+    """Pending pods of the node, where the answer depends on their zones."""
     assumptions: tuple[Assumption, ...] = ()
-    """What was supposed about the node because its report does not say."""
+    """What the engine assumed because the node's report does not say."""
 
     @cached_property
     def worst(self) -> Lack | None:
-        """The resource that is furthest from being enough, if one alone is not; first of all one that never will be."""
+        """The resource that is short by the largest part; resources that are short on the empty node come first."""
         short = [lack for lack in self.lacks if lack.is_short]
         return min(short, key=lambda lack: (not lack.too_large, (lack.most or 0) / lack.need), default=None)
 
     @cached_property
     def told(self) -> tuple[Lack, ...]:
-        """What a sentence about it names: the one resource that is short, else all that were looked for together."""
-        # Where one zone has to hold everything, what takes more than one is simply too much.
+        """The resources that a sentence names: the one that is short, else all that are needed together."""
+        # Where one zone has to hold everything, what takes several zones is too large.
         too_wide = self.cause is Cause.DIFFERENT_ZONE_COUNTS and self.policy == "single-numa-node"
         alone = self.worst if too_wide or self.cause in SHORTAGES else None
         return self.lacks if alone is None else (alone,)
@@ -158,7 +159,7 @@ def grouped(
 ) -> tuple[Group[A], ...]:
     """Answers of one kind as one, with all their nodes; the most frequent first.
 
-    Nodes that are equal share one object: `identity` tells which answers need not be merged."""
+    Nodes that are equal share one object: answers of one `identity` are merged once."""
     nodes: defaultdict[Hashable, list[str]] = defaultdict(list)
     alike: defaultdict[Hashable, dict[int, A]] = defaultdict(dict)
     for node, answer in refused.items():

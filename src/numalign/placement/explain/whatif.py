@@ -45,7 +45,7 @@ class WhatIf(Protocol):
         """Whether its kubelet would admit the pod then, for certain, in whatever order those others arrive."""
 
     def leaves_room(self, row: int, leaving: Collection[str], promised: Sequence[Pod]) -> bool:
-        """Whether these others, for whom `leaving` are on their way out, would still be admitted after the pod."""
+        """Whether these nominated pods, for which `leaving` are evicted, would still be admitted after the pod."""
 
     def holders(self, row: int) -> Mapping[str, int]:
         """Pods of which zones have something, or may have, by uid: the positions of those zones as a mask."""
@@ -115,7 +115,7 @@ class ExactWhatIf:
             return True
         with self._mirror.ledger.without(leaving):
             supposed = self._row(row, changed=bool(leaving))
-            # A pod that would not be admitted in any case is not kept out by this one.
+            # A nominated pod that would not be admitted anyway does not count.
             hopeful = [other for other in promised if self._admits_all(supposed, (other,))]
             return self._admits_all(_with(supposed, own), hopeful, {demands.identity(self._pod): self._pod})
 
@@ -179,7 +179,7 @@ class ExactWhatIf:
         return kind != VACANT and self._flavour.evaluation.judgement(self._table, kind).allowed
 
     def _row(self, row: int, *, changed: bool) -> Row:
-        """Of a node from which pods are gone, those that have not arrived yet may go elsewhere."""
+        """The row; if pods are gone, pending pods may settle in other zones."""
         supposed = self._mirror.row(row)
         if not changed or not supposed.pending:
             return supposed
@@ -204,7 +204,7 @@ class ExactWhatIf:
 
 
 class PluginWhatIf:
-    """The reference plugin knows nothing of nominated pods, nor of totals, which other rules look after."""
+    """The reference plugin knows neither nominated pods nor node totals, which other plugins check."""
 
     def __init__(self, flavour: ReferenceFlavour, pod: Pod) -> None:
         self._flavour, self._wanted = flavour, demand.of(pod)
@@ -219,7 +219,7 @@ class PluginWhatIf:
         return True
 
     def holders(self, row: int) -> Mapping[str, int]:
-        """The plugin tells nobody whom it believes where."""
+        """The plugin does not tell the zones of pods."""
         return dict.fromkeys(self._flavour.pods_on(row), 1)
 
     def is_possible(self, row: int) -> bool:
@@ -239,7 +239,7 @@ class PluginWhatIf:
 
 
 def _with(row: Row, committed: CommittedPod) -> Row:
-    """The row with a pod more on its way there."""
+    """The row with one more pending pod."""
     revised = _revised(row, {each.uid: each for each in committed.revised})
     return structs.replace(revised, pending=(*revised.pending, committed.holding))
 

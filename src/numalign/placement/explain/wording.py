@@ -119,7 +119,7 @@ WHOLE_NODE: Final[Mapping[AnyCause, str]] = {
     NodeCause.TOTALS: "Insufficient {resource}",
     NodeCause.POD_COUNT: "Too many pods",
 }
-"""The stock scheduler's words."""
+"""kube-scheduler's words."""
 BY_ROLE: Final[Mapping[Role | None, str]] = {
     None: status.POD.reasons[0],
     Role.INIT: status.INIT_CONTAINER.reasons[0],
@@ -135,12 +135,12 @@ SUBJECTS: Final[Mapping[Role | None, str]] = {
 
 
 def sentence(reason: Reason) -> str:
-    """Why, for one node or for many that are alike."""
+    """The reason of one node, or of many that are alike."""
     return _template(reason).format_map(_readable(reason))
 
 
 def warning(group: Group[Reason]) -> str:
-    """Of nodes that take the pod although they do not keep a wish."""
+    """Of nodes that take the pod although they do not keep its intent."""
     return f"{counted(len(group.nodes), 'node')}: allowed, but {sentence(group.answer)}"
 
 
@@ -153,7 +153,7 @@ def headline(fitting: int, nodes: int) -> str:
 
 
 def reference(reason: Reason) -> str:
-    """The text that the reference plugin or the stock scheduler has for it; it names no container."""
+    """The reason in the words of the reference plugin or kube-scheduler, which name no container."""
     if reason.cause in WHOLE_NODE:
         return WHOLE_NODE[reason.cause].format(resource=reason.told[0].resource if reason.told else "")
     if reason.code in (Code.NOT_CERTAIN, Code.NOT_DECIDED):
@@ -174,7 +174,7 @@ def of_zones(reason: Reason) -> str:
     known, ours = reference(reason), sentence(reason)
     if reason.cause is NodeCause.PLUGIN:
         return known
-    # The plugin has one text for everything that it does not know, and that blames the report.
+    # The plugin has one text for everything that is not certain, and it blames the report.
     return ours if known == STALE else f"{known} ({ours})"
 
 

@@ -1,7 +1,7 @@
-"""Of all that would make a pod fit, what is worth saying: the best first.
+"""Chooses what to suggest for a pod that no node takes: the best suggestion first.
 
-`numalign explain` calls `found` for a pod that no node takes. Few pods to free and little to give up come before
-changes of rules, and those before much of either."""
+`numalign explain` calls `found`. Freeing few pods and asking for a little less come before changes of rules, and those
+before freeing many pods or asking for much less."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from numalign.scheduler.explain.trial import FitSearch
 from numalign.scheduler.profiles import Profile
 
 NODES_TRIED: Final = 6
-"""Of those that lack least, for pods to free."""
+"""Closest nodes that are tried for pods to free."""
 FEW: Final = 3
-"""Pods that it is easy to ask to leave."""
+"""Number of pods up to which freeing them counts as easy."""
 MOST: Final = 0.5
-"""The part of a request that it is easy to make do with."""
+"""Part of the request down to which asking for less counts as easy."""
 
 
 def found(explained: Explained, profile: Profile, around: AttemptContext) -> tuple[AnySuggestion, ...]:

@@ -1,8 +1,8 @@
-"""Which pods would have to be gone from a node for another to fit: as few as can be found.
+"""Finds the pods that would have to be gone from a node for another pod to fit: as few as possible.
 
-`advising` asks about the nodes that lack least. A single pod is tried first, the smallest holder that will do; else the
-pods of one zone, and then all of the node, of whom as many are spared as possible, small ones first. Pods that come
-back by themselves (of DaemonSets, or the node's own) are never among them."""
+`advise` calls it for the nodes that lack least. It tries single pods, the smallest holders first; else the pods of
+one zone, and then all pods of the node, and spares as many as possible, small ones first. Pods that come back by
+themselves (of DaemonSets, or mirror pods) are never suggested."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ MIRRORED: Final = "kubernetes.io/config.mirror"
 
 
 def found(pod: Pod, node: str, answer: RejectedNodes, search: FitSearch) -> Freeing | None:
-    """None: the node would not take the pod even without all others, or nobody can tell."""
+    """None: the node would not take the pod even without all others, or that is not certain."""
     movable = {each.uid: each for each in search.pods_on(node) if _is_movable(each, search)}
-    # Beside pods on their way nothing less than everybody's end could be promised, which is no advice.
+    # Beside pending pods, only freeing all pods would be certain to help.
     if not movable or not search.is_settled(pod, node) or not search.fits_without(pod, node, movable):
         return None
     held = nodeview.of(search.cluster.engine, node)
@@ -42,7 +42,7 @@ def found(pod: Pod, node: str, answer: RejectedNodes, search: FitSearch) -> Free
 def _candidates(
     pod: Pod, node: str, order: Sequence[str], held: Occupancy | None, search: FitSearch
 ) -> Iterator[Sequence[str]]:
-    """Sets that will do, the last of them always there."""
+    """Sets of pods that suffice; there is always one."""
     for uid in order[:MOST_SINGLES]:
         if search.fits_without(pod, node, {uid}):
             yield [uid]
@@ -55,7 +55,7 @@ def _candidates(
 
 
 def _spared(pod: Pod, node: str, order: Sequence[str], search: FitSearch) -> list[str]:
-    """Without those that may stay."""
+    """The pods that have to go; the others may stay."""
     gone = list(order)
     for uid in order:
         rest = [each for each in gone if each != uid]
@@ -90,7 +90,7 @@ def _zones_of(held: Occupancy, uids: Iterable[str], resource: str) -> tuple[int,
 
 
 def _amount(held: Occupancy | None, uid: str, lack: Lack | None, assigned: AssignedPod) -> tuple[bool, int]:
-    """How much of what is lacking the pod holds; those who hold none of it come last, because they will not do."""
+    """How much of what is lacking the pod holds; pods that hold none of it come last."""
     if lack is None:
         return False, 0
     amount = _requested(assigned, lack.resource)
@@ -104,7 +104,7 @@ def _requested(assigned: AssignedPod, resource: str) -> int:
 
 
 def _is_movable(assigned: AssignedPod, search: FitSearch) -> bool:
-    """Not one that comes back by itself, and not one that was only just decided."""
+    """False for pods that come back by themselves, and for pods that are being bound."""
     meta = assigned.pod.metadata
     stays = (meta.controller is not None and meta.controller.kind in STAYING) or MIRRORED in meta.annotations
     return not stays and assigned.uid not in search.cluster.assumed

@@ -1,8 +1,7 @@
-"""Which rule alone keeps a pod away, and how the pod or the node would have to be changed.
+"""Finds the one filter plugin that keeps a pod off nodes, and the change of the pod or node that would help.
 
-`advising` asks for the causes that are about rules and not about amounts: taints, selectors, cordons, the pod's own
-annotations. The pod is asked about as it would be then; of rules that no change of the pod answers, as if they were
-not there."""
+`advise` calls it for causes that are not about amounts: taints, selectors, cordons, the pod's own annotations. It tries
+the changed pod; for plugins that no change of the pod satisfies, it tries the pod without the plugin."""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ Ask = tuple[Pod, frozenset[str], str]
 
 
 def found(explained: Explained, search: FitSearch) -> Relaxing | None:
-    """The change that opens the most nodes."""
+    """The change that makes the most nodes fit."""
     tried = [each for cause in explained.causes for each in _relaxed(explained.pod, cause, search)]
     return max(tried, key=lambda each: len(each.nodes), default=None)
 

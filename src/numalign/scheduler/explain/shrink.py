@@ -1,8 +1,7 @@
-"""How much less a container would have to ask for: one resource at a time, the most that some node takes.
+"""Finds how much less a container would have to ask for: one resource at a time, the most that some node takes.
 
-`advising` asks for the causes that nodes gave. Amounts are halved down to the answer, each tried on all nodes as they
-are, or, where no node is large enough whatever runs there, on empty ones. What is suggested is a round number that was
-itself tried."""
+`advise` calls it for the causes that nodes gave. It bisects the amount and tries each on all nodes as they are, or on
+empty nodes where no node is large enough. A suggestion is a round number that was itself tried."""
 
 from __future__ import annotations
 
@@ -13,15 +12,15 @@ from numalign.api.objects import requests, resourcenames
 from numalign.api.objects.pod import Container, Pod, ResourceList
 from numalign.placement.explain import nodeview
 from numalign.placement.explain.reasons import Absent, Lack, Oversized, Reason, Shrinking
-from numalign.scheduler.explain import trial as asking
+from numalign.scheduler.explain import trial
 from numalign.scheduler.explain.explanations import Cause, Explained
 from numalign.scheduler.explain.trial import FitSearch
 
 MOST_CAUSES: Final = 4
 MOST_KINDS: Final = 8
-"""Kinds of nodes that are tried empty, time and again."""
+"""Node types that are tried empty for each amount."""
 MOST_EMPTIED: Final = 128
-"""The same, once."""
+"""Node types that are tried empty once."""
 GIB, MIB = 1 << 30, 1 << 20
 WIDER: Final = ("restricted", "best-effort")
 """Policies that may take a container into several zones."""
@@ -35,7 +34,7 @@ def found(explained: Explained, search: FitSearch) -> Shrinking | None:
 
 
 def oversized(explained: Explained, search: FitSearch, now: Shrinking | None) -> Oversized | Absent | None:
-    """Where it would be so on empty nodes, too."""
+    """For a pod that no empty node takes."""
     if not _is_too_large(explained, search):
         return None
     absent = next(_absent(explained, search), None)
@@ -46,7 +45,7 @@ def oversized(explained: Explained, search: FitSearch, now: Shrinking | None) ->
 
 
 def _is_too_large(explained: Explained, search: FitSearch) -> bool:
-    """Whether no node would take the pod if it were empty, all that it lacks being amounts."""
+    """Whether no node would take the pod even if it were empty, for lack of resources."""
     if not explained.refused or any(answer.reason is None for answer in explained.refused.values()):
         return False
     open_ones = [node for node, answer in explained.refused.items() if answer.distance[0] == 0]
@@ -82,7 +81,7 @@ def _round(amount: int) -> int:
 
 
 def _wishes(explained: Explained) -> Iterator[Wish]:
-    """What nodes said is too much, each once."""
+    """The resources that nodes lack, each once."""
     seen: set[tuple[str, str]] = set()
     for cause in explained.causes[:MOST_CAUSES]:
         for lack in _lacks(cause):
@@ -100,7 +99,7 @@ def _lacks(cause: Cause) -> Sequence[Lack]:
 
 
 def _containers(pod: Pod, reason: Reason | None, resource: str) -> Iterable[Container]:
-    """Who asks for it: the container that was refused, else the one that asks for most."""
+    """The container that was refused, else the one that asks for most."""
     if requests.has_pod_level_resources(pod):
         return ()
     asking = [each for each in pod.in_admission_order() if resource in _wants(each)]
@@ -114,7 +113,7 @@ def _wants(container: Container) -> ResourceList:
 
 def _smaller(pod: Pod, wish: Wish, search: FitSearch) -> Shrinking | None:
     def less(amount: int) -> Pod:
-        return asking.resized(pod, wish.container, wish.resource, amount)
+        return trial.resized(pod, wish.container, wish.resource, amount)
 
     amount = wish.most(lambda amount: search.first(less(amount)) is not None)
     if amount is None:
@@ -132,7 +131,7 @@ def _on_empty(explained: Explained, wish: Wish, search: FitSearch, now: Shrinkin
     pod, nodes = explained.pod, _largest(explained, wish, search)
 
     def fits(amount: int) -> bool:
-        less = asking.resized(pod, wish.container, wish.resource, amount)
+        less = trial.resized(pod, wish.container, wish.resource, amount)
         return any(search.fits_empty(less, node) for node in nodes)
 
     amount = wish.most(fits)
@@ -156,7 +155,7 @@ def _policies(explained: Explained, nodes: Sequence[str], search: FitSearch) -> 
 
 
 def _largest(explained: Explained, wish: Wish, search: FitSearch) -> list[str]:
-    """Nodes to try empty: those with the most of the resource in one zone, of every kind one."""
+    """Nodes to try empty: one of every type, those with the most of the resource in one zone first."""
     room = {node: nodeview.most_in_a_zone(search.cluster.engine, node, wish.resource) for node in explained.refused}
     kinds = {(nodeview.rules(search.cluster.engine, node), most): node for node, most in room.items()}
     return sorted(kinds.values(), key=lambda node: (-room[node], node))[:MOST_KINDS]

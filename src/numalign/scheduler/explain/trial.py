@@ -25,7 +25,7 @@ from numalign.scheduler.preempt.dryrun import Trial, TrialPod
 from numalign.scheduler.profiles import Profile
 
 MOST_TRIALS: Final = 1_000
-"""Of single nodes; beyond, nothing fits any more."""
+"""Trials of single nodes; after that, nothing counts as fitting."""
 NO_RULES: Final[Collection[str]] = frozenset()
 
 
@@ -36,7 +36,7 @@ class FitSearch:
         self._promised = around.attempt(pod, filtering.shape(profile, around.cluster.engine, pod), 0.0, 0).promised
         self._left = MOST_TRIALS
         self._last: tuple[Pod, TrialPod | None] | None = None
-        """What was prepared for the pod that was asked about last."""
+        """The prepared trial of the last pod."""
 
     def first(self, pod: Pod, leave_out: Collection[str] = NO_RULES) -> str | None:
         """A node that would take the pod, rules of these names left out."""

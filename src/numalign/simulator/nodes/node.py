@@ -5,7 +5,9 @@ the machine and change the health of devices. Cordons, drains and deletions go t
 
 from __future__ import annotations
 
+import logging
 from functools import partial
+from typing import Final
 
 from msgspec import structs
 
@@ -24,6 +26,8 @@ from numalign.simulator.nodes.nodestate import NodeState
 from numalign.simulator.nodes.publisher.exporter import Exporter
 from numalign.simulator.nodes.specs import NodeSpec
 from numalign.simulator.trees import Tree
+
+LOG: Final = logging.getLogger(__name__)
 
 
 class SimulatedNode:
@@ -143,6 +147,7 @@ class SimulatedNode:
             self._loop.start(rebooted=rebooted)
         except StartRefusal as refusal:
             self.node_state.up, self.why_down = False, str(refusal)
+            LOG.warning("Kubelet failed to start node=%s: %s", self.name, refusal)
             return
         self._heartbeat.begin()
         self._mirror()
