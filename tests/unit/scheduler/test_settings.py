@@ -155,8 +155,7 @@ def test_what_one_profile_says_counts_for_those_that_say_nothing() -> None:
 def test_a_value_that_the_go_plugin_takes_for_another_one_is_told() -> None:
     (warning,) = read({ZONES: {"cache": {"resyncScope": "Everything"}}}).warnings
     assert warning == (
-        f'{ZONES}: cache.resyncScope "Everything" is no value that is known; as in the Go plugin, it is taken for '
-        "OnlyResources"
+        f'{ZONES}: unknown value for cache.resyncScope: "Everything"; using OnlyResources, as the Go plugin does'
     )
 
 
@@ -204,7 +203,7 @@ def without(point: str, plugin: str) -> Configuration:
 
 def test_scheduling_gates_cannot_be_switched_off() -> None:
     (warning,) = without("preEnqueue", "SchedulingGates").warnings
-    assert warning.startswith("profile s: SchedulingGates does its part at ")
+    assert warning.startswith("profile s: SchedulingGates runs at ")
 
 
 @pytest.mark.parametrize("point", ["filter", "multiPoint"])
@@ -222,6 +221,4 @@ def test_without_its_score_the_zone_plugin_still_filters() -> None:
 
 def test_parallelism_is_told_to_mean_nothing() -> None:
     assert read(parallelism=16).warnings == ()
-    assert read(parallelism=32).warnings == (
-        "parallelism: nodes are looked at all at once, so that it means nothing here",
-    )
+    assert read(parallelism=32).warnings == ("parallelism: ignored; all nodes are evaluated at once",)
