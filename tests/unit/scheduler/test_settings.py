@@ -110,7 +110,7 @@ def test_the_queue_is_set_from_both() -> None:
         ("Numalign", {"cacheMode": "overReserve"}, "cacheMode", 'does not go with flavour "exact"'),
         ("Numalign", {"liveShapes": 0}, "liveShapes", "0 is not between 1"),
         ("Numalign", {"seed": -1}, "seed", "-1 is not between 0"),
-        ("Numalign", {"podMaxInUnschedulablePodsDuration": "-1s"}, "podMaxInUnschedulablePodsDuration", "less than"),
+        ("Numalign", {"podMaxInUnschedulablePodsDuration": "-1s"}, "podMaxInUnschedulablePodsDuration", "negative"),
     ],
 )
 def test_refused(plugin: str, args: dict[str, Any], field: str, why: str) -> None:
