@@ -161,7 +161,7 @@ def test_a_value_that_the_go_plugin_takes_for_another_one_is_told() -> None:
 
 def test_cache_settings_are_told_to_be_without_effect_on_the_ledger() -> None:
     (warning,) = read({ZONES: {"cacheResyncPeriodSeconds": 5}}).warnings
-    assert "count with flavour reference only" in warning
+    assert "apply to flavour reference only" in warning
 
 
 def test_settings_of_plugins_that_are_not_there_are_told() -> None:
