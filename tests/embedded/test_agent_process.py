@@ -97,7 +97,7 @@ def test_it_tells_what_the_kubelet_says_and_a_signal_ends_it_in_order(up: Up, ho
             process.send_signal(signal.SIGTERM)
             said = (await asyncio.wait_for(process.communicate(), 10))[1]
             assert process.returncode == 0
-            assert "told" in said.decode()
+            assert "Published NodeResourceTopology" in said.decode()
             assert "Traceback" not in said.decode()
 
     played(host, holding(1, 2), story)

@@ -39,49 +39,67 @@ class Metrics:
         self.registry = made = Registry()
         metrics.register_process_metrics(made)
         self.looks = made.counter(
-            "numalign_agent_looks_total", "Looks at the node, by what asked for them.", ("reason",)
+            "numalign_agent_looks_total", "Number of snapshots taken of the node, by trigger.", ("reason",)
         )
-        self.seconds = made.histogram("numalign_agent_look_seconds", "How long looks took.", SECONDS)
+        self.seconds = made.histogram("numalign_agent_look_seconds", "Duration of snapshots in seconds.", SECONDS)
         self.reports = made.counter(
-            "numalign_agent_reports_total", "Reports made: written, heartbeat, equal, stood back, failed.", ("result",)
+            "numalign_agent_reports_total",
+            "Number of reports by outcome: written, heartbeat, equal, stood back, failed.",
+            ("result",),
         )
         self.failures = made.counter(
             "numalign_agent_write_failures_total",
-            "Reports that the API server did not take, by status code.",
+            "Number of reports that the API server refused, by status code.",
             ("code",),
         )
         self.podresources = made.counter(
-            "numalign_agent_podresources_errors_total", "Questions that the kubelet did not answer.", ("kind",)
+            "numalign_agent_podresources_errors_total",
+            "Number of failed calls to the kubelet's podresources API.",
+            ("kind",),
         )
         self.inconsistencies = made.counter(
             "numalign_agent_inconsistencies_total",
-            "Looks after which the kubelet's answers still contradicted its checkpoints or its configuration.",
+            "Number of snapshots in which the kubelet's answers contradicted its checkpoints or configuration.",
         )
-        self.withheld = made.counter("numalign_agent_withheld_total", "Looks that found too little to report anything.")
-        self.problems = made.gauge("numalign_agent_problems", "Things that were odd in the last look.")
-        self.stands_back = made.gauge("numalign_agent_stands_back", "1 while another publisher writes the report.")
-        self.pruned = made.gauge("numalign_agent_pruned_attributes", "Attributes that the API server does not keep.")
+        self.withheld = made.counter(
+            "numalign_agent_withheld_total", "Number of snapshots that were too incomplete to publish."
+        )
+        self.problems = made.gauge("numalign_agent_problems", "Number of problems in the last snapshot.")
+        self.stands_back = made.gauge(
+            "numalign_agent_stands_back", "1 while another publisher owns the node's NodeResourceTopology, otherwise 0."
+        )
+        self.pruned = made.gauge("numalign_agent_pruned_attributes", "Number of attributes that the API server prunes.")
 
     def watch(self, age: Callable[[], float | None], client: ClientMetrics) -> None:
-        """What is counted elsewhere."""
-        known = Read("gauge", "numalign_agent_report_age_seconds", "Since the report was last known to be right.", ())
+        """Registers values that other components count."""
+        known = Read(
+            "gauge",
+            "numalign_agent_report_age_seconds",
+            "Seconds since the published report was last known to be correct.",
+            (),
+        )
         self.registry.read(known, lambda: [] if (seconds := age()) is None else [((), seconds)])
-        requests = Read("counter", "rest_client_requests_total", "Calls of the API server.", ("verb", "code"))
+        requests = Read(
+            "counter",
+            "rest_client_requests_total",
+            "Number of calls to the API server, by verb and code.",
+            ("verb", "code"),
+        )
         self.registry.read(requests, lambda: [(labels, float(count)) for labels, count in client.requests.items()])
 
 
 LOG: Final = logging.getLogger(__name__)
 CONTROLLER: Final = "numalign-agent"
 AFTER_ENDING: Final = (2.0, 11.0)
-"""Seconds after which to look again when a pod is gone: the kubelet frees what it held later (exporter spec 13.16)."""
+"""Seconds after which to read again when a pod is gone: the kubelet frees its resources later (exporter spec 13.16)."""
 FEW: Final = 5
-"""Problems that are told in a log."""
+"""Problems that one log line lists."""
 SOON: Final = 5.0
-"""Seconds until the next try where something is missing that usually comes soon."""
+"""Seconds until the next attempt where a source is missing that usually appears soon."""
 
 
 class SnapshotSource(Protocol):
-    """What is needed of `looks.Looker`."""
+    """What the cycle needs of `snapshot.SnapshotReader`."""
 
     async def look(self, *, fresh: bool = ...) -> Snapshot: ...
 
@@ -89,7 +107,7 @@ class SnapshotSource(Protocol):
 
 
 class Waiting(Protocol):
-    """What is needed of `triggers.Triggers`."""
+    """What the cycle needs of `triggers.Triggers`."""
 
     async def wait(self) -> frozenset[str]: ...
 
@@ -97,14 +115,14 @@ class Waiting(Protocol):
 
 
 class Standing(Struct):
-    """What `serving` tells of."""
+    """The state that /readyz reports."""
 
     told_at: float | None = None
-    """When the cluster was last known to know the node as it is; None: never."""
+    """When the published report was last known to be correct; None: never."""
     withheld: tuple[str, ...] = ()
-    """Why nothing was told after the last look."""
+    """Why the last snapshot was not published."""
     failure: str = ""
-    """What became of the last try to tell."""
+    """The error of the last attempt to publish."""
 
 
 class Agent:
@@ -116,11 +134,11 @@ class Agent:
         self._manner = manner
         self._node: Node | None = None
         self._checked: float | None = None
-        """When everything was last looked at that seldom changes."""
+        """When hardware and configuration were last read."""
         self._backoff = BackoffManager()
         self._pods: frozenset[tuple[str, str]] = frozenset()
         self._vouched: Settings | None = None
-        """What the cluster was told of the kubelet's configuration before its file was written anew."""
+        """The configuration that was published before the kubelet's file changed."""
         self._said: dict[str, object] = {}
         self.recorder = Recorder(client, Reporter(CONTROLLER, manner.instance))
         self.metrics = Metrics()
@@ -128,12 +146,12 @@ class Agent:
         self.standing = Standing()
 
     def age(self) -> float | None:
-        """Seconds since the cluster was known to know the node as it is."""
+        """Seconds since the published report was known to be correct."""
         return None if self.standing.told_at is None else self._clock.now() - self.standing.told_at
 
     @property
     def other(self) -> str:
-        """Who else writes this node's report; empty: nobody."""
+        """The other publisher of this node's report; empty: none."""
         return self._publisher.guard.other
 
     async def run(self) -> None:
@@ -145,7 +163,7 @@ class Agent:
         for reason in reasons:
             self.metrics.looks.add(reason)
         started = self._clock.now()
-        # Where something happens all the time nobody asks for the period.
+        # On a busy node other triggers come before the period ends.
         over = self._checked is None or started - self._checked >= self._period or PERIOD in reasons
         check = over or self._node is None or bool(self.standing.failure)
         if check:
@@ -162,7 +180,7 @@ class Agent:
         return inventory.report(self._name, self._manner.mode, self._manner.left_out)
 
     async def _settled(self, look: Snapshot) -> Snapshot:
-        """A doubt about the kubelet's configuration is none if the cluster has been told the same of it before."""
+        """Drops a doubt about the kubelet's configuration if the same was already published."""
         settings = look.readings.settings
         if not look.doubt or look.inventory is None:
             return look
@@ -175,7 +193,8 @@ class Agent:
         return look if self._vouched == settings else structs.replace(look, unknown=(*look.unknown, look.doubt))
 
     async def _ask_for_node(self) -> None:
-        """Its uid changes when it is made anew (exporter spec, D-33), and its kubelet may be another one."""
+        """The Node's uid changes when it is created again (exporter spec, D-33), and its kubelet may be another
+        version."""
         try:
             self._node = await self._client.get(NODES.at(self._name))
             self._looks.tell_version(self._node.status.node_info.kubelet_version)
@@ -183,10 +202,10 @@ class Agent:
             self._node = None
             self._triggers.ask_again(SOON)
         except errors.KubeError as problem:
-            self._say("node", "what is known of the node stays", problem)
+            self._say("node", "Failed to read the Node; keeping its last state", problem)
 
     def _note(self, look: Snapshot) -> None:
-        """Everything about a look that somebody may want to know."""
+        """Counts and logs the outcome of a snapshot."""
         read, counts = look.readings, self.metrics
         self.standing.withheld = look.unknown
         counts.problems.set(to=len(read.problems))
@@ -198,8 +217,8 @@ class Agent:
         if look.unknown:
             counts.withheld.add()
             self._triggers.ask_again(SOON)
-        self._say("problems", "odd", *read.problems, *look.contradictions)
-        self._say("unknown", "nothing is told", *look.unknown)
+        self._say("problems", "Problems in the snapshot", *read.problems, *look.contradictions)
+        self._say("unknown", "Not publishing", *look.unknown)
         self._follow(frozenset((pod.namespace, pod.name) for pod in read.pods or ()))
 
     def _follow(self, pods: frozenset[tuple[str, str]]) -> None:
@@ -215,12 +234,12 @@ class Agent:
         except errors.KubeError as problem:
             return self._failed(problem)
         self.standing.failure = ""
-        self._say("failure", "not told")
+        self._say("failure", "Failed to publish NodeResourceTopology")
         self.metrics.reports.add(outcome)
         if outcome != "stood back":
             self.standing.told_at = looked_at
         if outcome == "written":
-            LOG.info("told", extra=about(node=self._name))
+            LOG.info("Published NodeResourceTopology", extra=about(node=self._name))
         self._note_others(outcome)
 
     def _failed(self, problem: errors.KubeError) -> None:
@@ -228,8 +247,8 @@ class Agent:
         self.metrics.reports.add("failed")
         self.metrics.failures.add(code)
         self.standing.failure = _in_words(problem)
-        self._say("failure", "not told", self.standing.failure)
-        # Never longer than a period, so that the report is right a period after the server is back.
+        self._say("failure", "Failed to publish NodeResourceTopology", self.standing.failure)
+        # Never longer than a period, so that the report is correct a period after the server recovers.
         pause = self._backoff.failed(self._clock.now(), self._clock.chance())
         self._triggers.ask_again(min(pause, self._period / 2))
 
@@ -237,23 +256,23 @@ class Agent:
         other, pruned = self.other, self._publisher.pruned
         self.metrics.stands_back.set(to=float(outcome == "stood back"))
         self.metrics.pruned.set(to=len(pruned))
-        if self._say("other", "another publisher writes this node's report, ours stands back", *filter(None, [other])):
+        if self._say(
+            "other", "Another publisher owns this node's NodeResourceTopology; not publishing", *filter(None, [other])
+        ):
             self._accuse(other)
-        self._say("pruned", "the API server does not keep attributes; its definition of the kind is older", *pruned)
+        self._say("pruned", "The API server prunes attributes; its CustomResourceDefinition is older", *pruned)
 
     def _accuse(self, other: str) -> None:
         uid = self._node.metadata.uid if self._node is not None else ""
         regarding = ObjectReference(kind="Node", api_version="v1", name=self._name, uid=uid)
-        note = (
-            f"{other} writes the NodeResourceTopology of this node too; {CONTROLLER} stands back, and tries again later"
-        )
+        note = f"{other} also writes this node's NodeResourceTopology; {CONTROLLER} stops publishing and retries later"
         what = Occurrence(
             regarding=regarding, reason="SecondTopologyPublisher", action="Publishing", note=note, type="Warning"
         )
         self.recorder.record(what)
 
     def _say(self, topic: str, what: str, *details: object) -> bool:
-        """Once, until there is something else to say of it: whether it is new, and bad."""
+        """Logs a topic once, until its details change; True if the topic is new and a problem."""
         told = tuple(map(str, details))
         if self._said.get(topic, ()) == told:
             return False
@@ -261,7 +280,7 @@ class Agent:
         if told:
             LOG.warning("%s: %s", what, _listed(told), extra=about(node=self._name))
         else:
-            LOG.info("over: %s", what, extra=about(node=self._name))
+            LOG.info("Resolved: %s", what, extra=about(node=self._name))
         return bool(told)
 
 
@@ -273,5 +292,5 @@ def _listed(details: Iterable[str]) -> str:
 
 def _in_words(problem: errors.KubeError) -> str:
     if isinstance(problem, errors.NotFound) and problem.verb == "apply":
-        return f"{problem}; is the definition of NodeResourceTopology installed?"
+        return f"{problem}; is the CustomResourceDefinition of NodeResourceTopology installed?"
     return str(problem)

@@ -34,20 +34,20 @@ from numalign.process import metrics, serve, tasks
 from numalign.process.serve import Page, PageRequest, PageResponse
 
 READY_WITHIN: Final = 3
-"""Periods for which a report counts as young."""
+"""Periods for which /readyz counts a report as recent."""
 
 
 def status_pages(agent: Agent, period: float) -> dict[str, Page]:
     def readiness(_: PageRequest) -> PageResponse:
         age = agent.age()
         if age is not None and age <= READY_WITHIN * period:
-            return PageResponse(f"ok: the report was right {age:.0f} s ago\n")
+            return PageResponse(f"ok: the report was correct {age:.0f} s ago\n")
         other = agent.other
         standing = agent.standing
         reasons = [*standing.withheld, *filter(None, [standing.failure])]
         reasons += [f"{other} writes this node's report"] if other else []
         since = "never" if age is None else f"{age:.0f} s ago"
-        return PageResponse("\n".join([f"last told: {since}", *reasons, ""]), 503)
+        return PageResponse("\n".join([f"last published: {since}", *reasons, ""]), 503)
 
     return {
         "/metrics": lambda _: PageResponse(agent.metrics.registry.text(), content_type=metrics.CONTENT_TYPE),
@@ -57,27 +57,27 @@ def status_pages(agent: Agent, period: float) -> dict[str, Page]:
 
 
 LIMITS: Final = Limits(connections=4, connect_seconds=5.0, call_seconds=10.0)
-"""Nothing else happens while we wait for the API server, so that waiting has to end soon (exporter spec, D-16)."""
+"""The agent does nothing else while it waits for the API server, so the time limits are short (exporter spec, D-16)."""
 PODS: Final = "pods"
 SHARE: Final = 0.0036
-"""Of a core, however much happens on the node."""
+"""Share of a core that the agent may use on a busy node."""
 
 
 class Places(Struct, frozen=True, kw_only=True):
-    """Where the node's files are."""
+    """The paths of the node's files."""
 
     host: Path = Path("/")
-    """The host's root, as we see it."""
+    """The host's root, in the agent's mount namespace."""
     kubelet: str = "/var/lib/kubelet"
-    """The kubelet's root folder, as the host calls it."""
+    """The kubelet's root folder, as a path of the host."""
     config: str = ""
-    """Its configuration; empty: found out."""
+    """The kubelet's configuration file; empty: detected."""
     notification: Path | None = None
-    """A file that others touch to ask for a look."""
+    """A file that other programs touch to request a snapshot."""
     podresources: Path | None = None
-    """The socket, as we see it; None: below the kubelet's root."""
+    """The socket, in the agent's mount namespace; None: below the kubelet's root."""
     reference: ContainerRef | None = None
-    """A container without CPUs of its own, for kubelets before 1.23."""
+    """A container without exclusive CPUs, for kubelets before 1.23."""
 
     @property
     def kubelet_root(self) -> Path:
@@ -93,16 +93,16 @@ class Setup(Struct, frozen=True, kw_only=True):
     manner: Manner
     places: Places = Places()
     proxy: bool = False
-    """Whether to ask the kubelet's /configz through the API server, which takes a broad right."""
+    """Whether to read the kubelet's /configz through the API server, which needs a broad right."""
     address: tuple[str, int] | None = None
-    """Where pages are served; None: nowhere."""
+    """The address of the pages; None: not served."""
 
 
 @contextlib.asynccontextmanager
 async def snapshot_reader(
     places: Places, node: str = "", client: Client | None = None, *, proxy: bool = False
 ) -> AsyncIterator[tuple[SnapshotReader, PodsView]]:
-    """Open until the block is left; with what follows the kubelet's pods."""
+    """Yields a reader of snapshots, and runs what follows the kubelet's pods until the block is left."""
     kubelet = PodResourcesClient(places.socket)
     pods = PodsView(places.kubelet_root / PODS_SOCKET)
     fetch = kubeletconfig.through_api_server(client.sender, node) if proxy and client is not None else None
@@ -123,7 +123,7 @@ async def snapshot_reader(
 
 
 async def run(setup: Setup, client: Client) -> None:
-    """Until cancelled. OSError where the pages cannot be served."""
+    """Runs until cancelled. OSError where the pages cannot be served."""
     places = setup.places
     files = triggers.of_kubelet(places.kubelet_root, places.notification, places.socket)
     async with contextlib.AsyncExitStack() as stack:

@@ -7,7 +7,7 @@ which resource and which pod each number stands for."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Final
 
 from msgspec import Struct, field, structs
@@ -28,6 +28,7 @@ from numalign.placement.ledger.podrecord import PodHistory, PodRecord
 from numalign.placement.verdicts.verdicts import Trial, Verdicts
 
 HISTORY: Final = PodHistory.__struct_fields__
+Shown = Callable[[Pod], Pod]
 
 
 class PodDump(PodHistory, kw_only=True):
@@ -61,12 +62,12 @@ class LedgerDump(Wire, frozen=True):
 NOTHING: Final = LedgerDump()
 
 
-def dump(engine: Engine) -> LedgerDump:
-    """All of it as it stands; nothing for a flavour that has no ledger."""
-    return engine.flavour.either(lambda exact: _dump(engine, exact), lambda _: NOTHING)
+def dump(engine: Engine, shown: Shown = lambda pod: pod) -> LedgerDump:
+    """All of it as it stands; nothing for a flavour that has no ledger. `shown`: what a dump may have of a pod."""
+    return engine.flavour.either(lambda exact: _dump(engine, exact, shown), lambda _: NOTHING)
 
 
-def _dump(engine: Engine, flavour: ExactFlavour) -> LedgerDump:
+def _dump(engine: Engine, flavour: ExactFlavour, shown: Shown) -> LedgerDump:
     mirror = flavour.mirror
     mirror.refresh()
     ledger = mirror.ledger
@@ -75,9 +76,9 @@ def _dump(engine: Engine, flavour: ExactFlavour) -> LedgerDump:
     trials = _trials(engine.columns, flavour.verdicts)
     used = sorted(number for number in (ledger.shapes() | trials.keys()) if number >= 0)
     return LedgerDump(
-        books=tuple(map(_book, ledger.nodes())),
+        books=tuple(_book(book, shown) for book in ledger.nodes()),
         resources=tuple(engine.columns.resources.names),
-        shapes={number: engine.shapes.all[number].pod for number in used},
+        shapes={number: shown(engine.shapes.all[number].pod) for number in used},
         revisions=tuple(ledger.revisions),
         trials=trials,
     )
@@ -173,21 +174,21 @@ def _trials(columns: Columns, verdicts: Verdicts) -> dict[int, dict[str, Trial]]
     return found
 
 
-def _book(book: NodeLedger) -> NodeDump:
+def _book(book: NodeLedger, shown: Shown) -> NodeDump:
     return NodeDump(
         node=book.node,
         report_count=book.report_count,
         is_exact=book.is_exact,
         read_payload=book.payload is not None,
-        records=tuple(map(_record, book.records.values())),
+        records=tuple(_record(record, shown) for record in book.records.values()),
         perhaps_free=book.unknown_pods.perhaps_free,
     )
 
 
-def _record(record: PodRecord) -> PodDump:
+def _record(record: PodRecord, shown: Shown) -> PodDump:
     return PodDump(
         **{name: getattr(record, name) for name in HISTORY},
         # A pod that lives is among the cluster's pods; others may be known nowhere else.
-        pod=None if record.life is PodLife.LIVE else record.pod,
+        pod=None if record.life is PodLife.LIVE else shown(record.pod),
         is_listed=record.listed is not None,
     )

@@ -62,7 +62,7 @@ class Cycle:
         decision_log: DecisionLog = FORGETFUL,
         preemptor: Preemptor | None = None,
     ) -> None:
-        """`preemptor`: looks for pods to evict, where no node is found; None: nobody does."""
+        """`preemptor`: runs preemption for pods that no node fits; None: preemption is disabled."""
         self._cluster, self._queue, self._profiles = cluster, queue, profiles
         self._binder, self._volumes, self._publisher = binder, volumes, publisher
         self._metrics, self._clock, self._chances = counts, clock, RecordedRandomness(rng)
@@ -73,7 +73,7 @@ class Cycle:
         self._wake = asyncio.Event()
 
     def wake(self) -> None:
-        """Something changed: somebody may be ready, unless nobody waits at all."""
+        """A change may have made a pod ready. Ignored if no pod is pending."""
         if not self._queue.is_empty:
             self._wake.set()
 
@@ -207,7 +207,7 @@ class Cycle:
         self._histories.tell(queued.pod.metadata, result, attempt=queued.attempts, after=queued.cause, why=message)
 
     async def _something_due(self) -> None:
-        """Until the queue's next moment, or until somebody tells of a change."""
+        """Waits until the queue has something due, or until `wake` reports a change."""
         now = self._clock.now()
         due = self._queue.due(now)
         if due is not None and due <= now:

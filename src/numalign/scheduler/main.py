@@ -220,7 +220,7 @@ def _wakeups(profiles: Mapping[str, Profile], cluster: Cluster) -> dict[str, Wak
 
 
 class ZoneCheck:
-    """What the engine says about one node now, for whoever wonders whether to wake a pod."""
+    """Asks the engine about one node, for queueing hints."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

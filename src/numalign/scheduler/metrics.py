@@ -264,7 +264,7 @@ class Metrics:
             self.phase_seconds.observe(phase, number=part)
 
     def watch(self, queue: SchedulingQueue, cluster: Cluster, client: ClientMetrics) -> None:
-        """What others count is read when somebody looks."""
+        """Registers gauges that are read when metrics are scraped."""
         self.readings.queue(queue)
         self.readings.cluster(cluster)
         self.readings.client(client)

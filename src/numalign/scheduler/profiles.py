@@ -46,9 +46,9 @@ class Profile(Struct, frozen=True, kw_only=True, dict=True):
     percentage: int = 100
     """Of nodes to score; the search ends when so many are found (kube-scheduler spec 4.3). 0: as stock adapts it."""
     preemption: DefaultPreemptionArgs | None = None
-    """How to look for pods to evict; None: nobody is evicted."""
+    """Arguments of DefaultPreemption; None: preemption is disabled."""
     volumes: VolumeBinding | None = None
-    """Whoever plans what is to be written for a pod's claims, before the pod is bound."""
+    """The plugin that plans the writes for a pod's claims before the pod is bound."""
     volume_seconds: float = 600.0
     """How long volumes may take until the attempt is given up."""
 

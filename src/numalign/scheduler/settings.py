@@ -44,7 +44,7 @@ KNOWN: Final = (
 )
 INT64_MAX: Final = 2**63 - 1
 PARALLELISM: Final = 16
-"""The stock scheduler's, where nothing is said."""
+"""kube-scheduler's, where nothing is said."""
 ALWAYS: Final = (("SchedulingGates", Point.PRE_ENQUEUE),)
 """The API promises it."""
 

@@ -187,7 +187,7 @@ def test_what_is_not_certain_is_not_told() -> None:
     async def story(town: Town, script: Script) -> None:
         async with town.agent(script) as agent:
             await later(1)
-            script.kubelet, script.unknown = STRICT, ("the kubelet does not say what its pods hold",)
+            script.kubelet, script.unknown = STRICT, ("the kubelet's podresources do not answer",)
             await later(600)
             assert town.read().manager.policy == "none"
             age = agent.age()

@@ -39,5 +39,5 @@ def test_one_that_cannot_tell_lives_and_says_why_it_is_not_ready() -> None:
 
 
 def test_one_that_knows_too_little_says_what_is_missing() -> None:
-    found = answers(False, ("the kubelet's configuration is not known",))
-    assert found["/readyz"].body == "last told: never\nthe kubelet's configuration is not known\n"
+    found = answers(False, ("the kubelet's configuration is unknown",))
+    assert found["/readyz"].body == "last published: never\nthe kubelet's configuration is unknown\n"

@@ -17,6 +17,7 @@ from numalign.placement.settings import Settings
 from numalign.scheduler import placementannotation
 from numalign.scheduler.choose.choose import Chosen
 from numalign.scheduler.choose.scoring import ScoreDetails
+from numalign.scheduler.snapshot import snapshot
 from tests.placing import views
 from tests.unit.scheduler import servers
 from tests.unit.scheduler.servers import Servers, trainer
@@ -67,6 +68,17 @@ def test_a_pod_that_ended_after_the_report_stays_given_back() -> None:
     before.cluster.pod(structs.replace(pod, status=structs.replace(pod.status, **ENDED)), 1.0)
     after = taken_over(before, "a")
     assert nodeview.of(after.cluster.engine, "a") == nodeview.of(before.cluster.engine, "a")
+
+
+def test_a_dump_shows_of_shapes_and_ended_pods_what_it_may() -> None:
+    there = Servers("a")
+    there.place(trainer("p", gpus=4))
+    pod = known(there)["uid-p"]
+    private = structs.replace(pod, metadata=structs.replace(pod.metadata, annotations={"example.com/note": "hush"}))
+    there.cluster.pod(private, 0.0)
+    there.cluster.pod_gone(private, 1.0)
+    for shown, expected in ((lambda each: each, True), (snapshot.discreet, False)):
+        assert (b"hush" in wire.ENCODER.encode(dump.dump(there.cluster.engine, shown))) is expected
 
 
 def test_pods_that_nobody_knows_any_more_are_left_out() -> None:

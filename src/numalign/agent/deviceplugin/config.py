@@ -22,7 +22,7 @@ KEYS: Final = ("devices", "plugins")
 PLUGIN_KEYS: Final = ("prefer", "preStart", "allocate")
 GIFT_KEYS: Final = ("env", "annotations", "mounts", "devices", "cdi")
 LONGEST_ID: Final = 63
-"""As the API promises (device plugin API v1beta1, Device.ID)."""
+"""The API's limit (device plugin API v1beta1, Device.ID)."""
 ANY_ZONE: Final = range(machinefile.MAX_ZONE + 1)
 CDI_NAME: Final = re.compile(r"[A-Za-z][\w.-]*/[A-Za-z][\w-]*=\S+")
 
@@ -44,7 +44,7 @@ def read(value: object, source: str, zones: Sequence[int] = ANY_ZONE) -> Offers:
 
 
 def of_machine(plugins: Mapping[str, DevicePlugin]) -> Offers:
-    """What the machine's description says of its devices, and nothing to go with them."""
+    """The devices of a machine description, with default plugin behaviour."""
     return {resource: Offer(plugin, _policy(plugin)) for resource, plugin in plugins.items()}
 
 
@@ -119,7 +119,7 @@ def _file(entry: Field) -> DeviceFile:
 
 
 def _paths(entry: Field) -> tuple[str, str]:
-    """In the container and on the host, which is the same where only one is said."""
+    """The paths in the container and on the host; equal where only one is given."""
     host = entry.at("host")
     inside = entry.at("container") if entry.at("container").given else host
     for path in (host, inside):
@@ -131,6 +131,6 @@ def _paths(entry: Field) -> tuple[str, str]:
 def _cdi(entry: Field) -> CdiDevice:
     if not CDI_NAME.fullmatch(fields.text(entry)):
         raise entry.bad(
-            f'{errors.echo(entry.value)} is no name of a CDI device; write one like "vendor.com/nic={{id}}"'
+            f'{errors.echo(entry.value)} is not the name of a CDI device; write one like "vendor.com/nic={{id}}"'
         )
     return CdiDevice(fields.text(entry))

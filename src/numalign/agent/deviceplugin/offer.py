@@ -21,20 +21,20 @@ from numalign.kubelet.machine.machine import DevicePlugin
 Policy = Literal["none", "lowest", "packed", "spread"]
 POLICIES: Final[tuple[Policy, ...]] = ("none", "lowest", "packed", "spread")
 NOWHERE: Final = 1 << 16
-"""Stands for the zone of devices without one, and comes after all others."""
+"""The zone of devices without one; sorts after all others."""
 
 Zones = Mapping[str, tuple[int, ...] | None]
 
 
 def preferred(policy: Policy, asked: Preference, zones: Zones) -> Ids:
-    """As many as asked for, what must be included first; less where there are not enough."""
+    """As many devices as requested, with those that must be included first; fewer where there are not enough."""
     if policy == "packed":
         return _packed(asked, zones)
     return _spread(asked, zones) if policy == "spread" else device.lowest_ids(asked)
 
 
 def _packed(asked: Preference, zones: Zones) -> Ids:
-    """As few zones as possible: those in use already, then the fullest that has enough, then the emptiest."""
+    """As few zones as possible: those already in use, then the fullest that has enough, then the emptiest."""
     chosen, free = set(asked.must_include), set(asked.available - asked.must_include)
     while free and (missing := asked.size - len(chosen)) > 0:
         zone = _tightest(missing, set(_zones_of(chosen, zones)), Counter(_zones_of(free, zones)))
@@ -53,7 +53,7 @@ def _tightest(missing: int, used: Container[int], left: Counter[int]) -> int:
 
 
 def _spread(asked: Preference, zones: Zones) -> Ids:
-    """One after the other, from the zone that gave the fewest so far and of these has the most left."""
+    """One by one, from the zone that gave the fewest, and of these the one with the most left."""
     chosen, free = set(asked.must_include), set(asked.available - asked.must_include)
     while free and len(chosen) < asked.size:
         given, left = Counter(_zones_of(chosen, zones)), Counter(_zones_of(free, zones))
@@ -93,7 +93,7 @@ class CdiDevice(Struct, frozen=True):
 
 
 class Gift(Struct, frozen=True):
-    """What Allocate answers."""
+    """The response to Allocate."""
 
     env: Mapping[str, str] = {}
     annotations: Mapping[str, str] = {}
@@ -102,7 +102,7 @@ class Gift(Struct, frozen=True):
     cdi: tuple[CdiDevice, ...] = ()
 
     def to(self, ids: Sequence[str]) -> Tree:
-        """For a container with these devices, in the names of `devicepluginmessages`."""
+        """The response for a container with these devices."""
         return {
             "env": protobuf.entries(_filled(self.env, ids)),
             "annotations": protobuf.entries(_filled(self.annotations, ids)),
@@ -120,7 +120,7 @@ class Offer(Struct, frozen=True):
 
     @property
     def options(self) -> Tree:
-        """What the kubelet asks about once, when the plugin registers."""
+        """The plugin's options, which the kubelet reads at registration."""
         return {"pre_start": self.pre_start, "preferred_allocation": self.prefer != "none"}
 
 

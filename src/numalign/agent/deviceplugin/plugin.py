@@ -38,7 +38,7 @@ DEVICE: Final[Message] = {1: Field("id", "string"), 2: Field("health", "string")
 DEVICES: Final[Message] = {1: Field("devices", DEVICE, many=True)}
 
 IDS: Final[Message] = {1: Field("ids", "string", many=True)}
-"""Also what PreStartContainer asks with."""
+"""Also the request of PreStartContainer."""
 PREFERENCE: Final[Message] = {
     1: Field("available", "string", many=True),
     2: Field("must_include", "string", many=True),
@@ -78,11 +78,11 @@ class Plugin:
         self.offer = offer
         self.streams = 0
         self.left = False
-        """The kubelet had a stream open and has none any more: it does not know us now."""
+        """The kubelet closed its ListAndWatch stream, so the plugin must register again."""
         self._changed = asyncio.Event()
 
     def change(self, offer: Offer) -> None:
-        """Tell the kubelet, if it listens."""
+        """Sends the new offer over the open ListAndWatch stream."""
         self.offer = offer
         self._changed.set()
         self._changed = asyncio.Event()
@@ -127,13 +127,13 @@ class Plugin:
         asked = [sorted(each.get("ids", ())) for each in _read(request, ALLOCATE).get("containers", [])]
         for ids in asked:
             self._check(ids)
-            LOG.info("allocated", extra=log.about(resource=self.resource, devices=",".join(ids)))
+            LOG.info("Allocated", extra=log.about(resource=self.resource, devices=",".join(ids)))
         return protobuf.encode_message({"containers": [self.offer.gift.to(ids) for ids in asked]}, ALLOCATED)
 
     async def _pre_start(self, request: bytes) -> bytes:
         ids = sorted(_read(request, IDS).get("ids", ()))
         self._check(ids)
-        LOG.info("a container starts", extra=log.about(resource=self.resource, devices=",".join(ids)))
+        LOG.info("PreStartContainer", extra=log.about(resource=self.resource, devices=",".join(ids)))
         return b""
 
     def _check(self, ids: Sequence[str]) -> None:
@@ -145,7 +145,7 @@ class Plugin:
 
 def _told(device: Device) -> Tree:
     health = HEALTHY if device.healthy else UNHEALTHY
-    # No topology and one that names no zone are two things to the kubelet (exporter spec 2.4).
+    # The kubelet distinguishes a missing topology from one without zones (exporter spec 2.4).
     where = {} if device.zones is None else {"topology": {"nodes": [{"id": zone} for zone in device.zones]}}
     return {"id": device.id, "health": health, **where}
 

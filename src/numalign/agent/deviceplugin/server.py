@@ -26,13 +26,13 @@ FOLDER: Final = "device-plugins"
 """Below the kubelet's root folder."""
 KUBELET: Final = "kubelet.sock"
 PATIENCE: Final = 15.0
-"""The kubelet connects back before it answers, for which it allows itself 10 seconds."""
+"""Seconds; the kubelet connects back before it answers, within 10 seconds."""
 INTERVAL: Final = 0.25
-"""Pods that want devices are turned away between the kubelet's start and our registration."""
+"""Seconds between checks; until the plugin registers, the kubelet rejects pods that request its devices."""
 
 
 class Registered:
-    """One plugin, its socket, and the kubelet that knows it."""
+    """One plugin, its socket, and its registration with the kubelet."""
 
     def __init__(self, folder: Path, plugin: Plugin) -> None:
         self.plugin = plugin
@@ -44,10 +44,12 @@ class Registered:
         self._trouble = ""
 
     async def keep(self) -> None:
-        """Serve and register, where that is not so already; what does not work now is tried with the next call."""
+        """Serves and registers the plugin if needed; the next call retries what fails."""
         kubelet = _seen(self._kubelet)
         if kubelet is None:
-            return self._tell(f"there is no socket {self._kubelet}; no kubelet runs here, or not yet")
+            return self._tell(
+                f"there is no socket {self._kubelet}; the kubelet is not running yet, or uses another folder"
+            )
         lost = self._served is None or _seen(self._socket) != self._served
         if lost or self._known_to != kubelet or self.plugin.left:
             try:
@@ -80,12 +82,16 @@ class Registered:
             await channel.call(f"/{messages.REGISTRATION}/Register", body, PATIENCE)
         finally:
             await channel.close()
-        LOG.info("registered with the kubelet", extra=_about(self.plugin.resource, self.plugin.offer))
+        LOG.info("Registered device plugin with kubelet", extra=_about(self.plugin.resource, self.plugin.offer))
 
     def _tell(self, trouble: str) -> None:
-        # Said once, though it is tried again and again.
+        # Logged once, although it is retried.
         if trouble != self._trouble:
-            LOG.warning("not registered yet: %s", trouble, extra=log.about(resource=self.plugin.resource))
+            LOG.warning(
+                "Failed to register device plugin, retrying: %s",
+                trouble,
+                extra=log.about(resource=self.plugin.resource),
+            )
         self._trouble = trouble
 
     async def stop(self) -> None:
@@ -95,11 +101,11 @@ class Registered:
 
 
 class Plugins:
-    """All plugins of a process. `read` gives what is offered now, and is asked again when `file` has changed."""
+    """All plugins of a process. `read` returns the current offers, and is called again when `file` changes."""
 
     def __init__(self, folder: Path, read: Callable[[], Offers], file: Path | None = None) -> None:
         self.again = asyncio.Event()
-        """Set by whoever wants the offers read at once, such as SIGHUP."""
+        """Set to reload the offers at once, for example on SIGHUP."""
         self._folder = folder
         self._read = read
         self._file = file
@@ -107,7 +113,7 @@ class Plugins:
         self._plugins: dict[str, Registered] = {}
 
     async def run(self, interval: float = INTERVAL) -> None:
-        """Until cancelled. The first offer must be right: BadObject if not."""
+        """Runs until cancelled. BadObject if the first offer is invalid."""
         self._version = self._file_version()
         await self._offer(self._read())
         try:
@@ -134,7 +140,7 @@ class Plugins:
         try:
             offers = self._read()
         except BadObject as problem:
-            LOG.error("the last offer stays: %s", problem)
+            LOG.error("Keeping the previous offer: %s", problem)
         else:
             await self._offer(offers)
 
@@ -148,10 +154,10 @@ class Plugins:
         present = self._plugins.get(resource)
         if present is not None and present.plugin.offer.options == offer.options:
             if present.plugin.offer != offer:
-                LOG.info("the offer changed", extra=_about(resource, offer))
+                LOG.info("Offer changed", extra=_about(resource, offer))
                 present.plugin.change(offer)
             return
-        # Options are asked for when a plugin registers, and never again.
+        # The kubelet reads options only at registration.
         if present is not None:
             await present.stop()
         self._plugins[resource] = Registered(self._folder, Plugin(resource, offer))

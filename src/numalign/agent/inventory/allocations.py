@@ -30,18 +30,18 @@ from numalign.kubelet.topologymanager import mask as masks
 STATIC_CPUS: Final = "static"
 STATIC_MEMORY: Final = "Static"
 PODS: Final = 1024
-"""Of which the last ones are kept; no node runs as many."""
+"""Pods whose last state is cached; more than a node runs."""
 T = TypeVar("T")
 
 
 class Listed(Struct, frozen=True):
-    """A pod that the kubelet lists, and who it is."""
+    """A pod that the kubelet lists, with its uids."""
 
     pod: PodResources
     kept: str
-    """The uid under which the kubelet keeps its books; empty: not known."""
+    """The uid in the kubelet's checkpoints; empty: unknown."""
     uid: str
-    """By which others know it."""
+    """The uid in the API server."""
 
     @property
     def identity(self) -> str:
@@ -59,7 +59,7 @@ class Books:
         return KubeletState(devices=self._devices(), cpu=self._cpus(), memory=self._memory(), active=active)
 
     def contradictions(self) -> Iterator[str]:
-        """Where the kubelet's answer and its checkpoints or its configuration do not tell the same."""
+        """Contradictions between the kubelet's answers and its checkpoints or configuration."""
         yield from self._offer_contradicted()
         checkpoint = self._readings.cpu_checkpoint
         if checkpoint is None or self._kubelet.cpu is None:
@@ -72,7 +72,7 @@ class Books:
                     yield f"pod {name}, container {container.name}: CPUs differ from the checkpoint"
 
     def _offer_contradicted(self) -> Iterator[str]:
-        """CPUs that went off since the kubelet started are not meant: it has not heard of that."""
+        """Ignores CPUs that went offline since the kubelet started: it does not notice that."""
         cpu, offered = self._kubelet.cpu, self._readings.allocatable
         told = masks.of(offered.cpus) & self._kubelet.machine.cpus if offered is not None else None
         expected = cpu.allocatable if cpu is not None else 0
@@ -83,13 +83,13 @@ class Books:
             )
 
     def _active(self, each: Listed) -> Pod:
-        """A pod of which nothing but its containers is known: those that are not listed are plain init containers."""
+        """A pod of which only the containers are known: those that are not listed are plain init containers."""
         listed = tuple(container.name for container in each.pod.containers)
         inits = tuple(name for name in self._written(each.kept) if name not in listed)
         return _pod(each.pod.namespace, each.pod.name, each.uid, listed, inits)
 
     def _written(self, uid: str) -> tuple[str, ...]:
-        """Containers of this pod that have something in a checkpoint."""
+        """Containers of this pod with an entry in a checkpoint."""
         read, found = self._readings, dict[str, None]()
         if read.cpu_checkpoint is not None:
             found |= dict.fromkeys(read.cpu_checkpoint.state.assignments.get(uid, ()))
@@ -116,12 +116,12 @@ class Books:
             return self._memory_listed(manager.initial())
         state = checkpoint.state
         if manager.allocatable.keys() - state.zones.keys():
-            # Of another machine, or written before its kubelet knew of any zone.
+            # From another machine, or from before the kubelet knew its zones.
             return self._memory_listed(manager.initial())
         return MemoryState(zones=state.zones, blocks=self._kept(state.blocks), pods=self._kept(state.pods))
 
     def _devices(self) -> DeviceState:
-        """As they are listed: the kubelet forgets those of pods that are gone before it answers (exporter spec 2.4)."""
+        """As listed: the kubelet drops devices of deleted pods before it answers (exporter spec 2.4)."""
         checkpoint = self._readings.device_checkpoint
         written: Mapping[str, Mapping[str, Held]] = checkpoint.state.pods if checkpoint is not None else {}
         found: dict[str, Mapping[str, Held]] = {}
@@ -133,7 +133,7 @@ class Books:
         return DeviceState(pods=found)
 
     def _kept(self, entries: Mapping[str, T]) -> dict[str, T]:
-        """Without those that may be somebody's: taken out here, they stay charged and are nobody's to give back."""
+        """Without entries whose pod is unknown: they stay charged, and no pod's end frees them."""
         unknown = self._match.open
         return {self._known.get(uid, uid): each for uid, each in entries.items() if uid not in unknown}
 
@@ -157,7 +157,7 @@ class Books:
 
 
 def _who(pod: PodResources, match: Match, told: KnownUids) -> Listed:
-    """The uid that others know the pod by comes first: a static pod has another one with its kubelet."""
+    """The API server's uid takes precedence: a static pod has another one in its kubelet."""
     name = pod.namespace, pod.name
     kept = match.kept.get(name, "")
     public = told.public.get(name)
@@ -183,7 +183,7 @@ def _blocks(entries: Iterable[MemoryEntry]) -> tuple[Block, ...]:
 
 
 def _is_known(empty: MemoryState, block: Block) -> bool:
-    """Whether the machine has such memory there."""
+    """Whether the machine has this memory in this zone."""
     zones = masks.members(block.zones)
     return all(zone in empty.zones and block.kind in empty.zones[zone].tables for zone in zones)
 

@@ -36,7 +36,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 class _Reader:
-    """Goes through a pattern; IndexError where it ends too early or makes no sense."""
+    """Walks a pattern; IndexError where it is malformed."""
 
     def __init__(self, pattern: str) -> None:
         self.left = list(pattern)
@@ -87,7 +87,7 @@ class _Reader:
 KIND: Final = "Exclusions"
 EVERYWHERE: Final = "*"
 KEYS: Final = {key.lower(): key for key in ("excludeList", "resourceExclude", "podExclude")}
-"""As they are meant, by their small letters: both programs read them in any case, as Go does."""
+"""Keys by lower case: both programs read them case-insensitively, as Go does."""
 ByNode = Mapping[str, tuple[str, ...]]
 """Node name, or * for all nodes, to names of resources."""
 
@@ -110,7 +110,7 @@ class Exclusions(Struct, frozen=True):
     pods: tuple[PodPattern, ...] = ()
 
     def has(self, namespace: str, name: str) -> bool:
-        """Whether the pod is left out."""
+        """Whether the pod is excluded."""
         return any(
             matches(each.namespace_pattern, namespace) and matches(each.name_pattern, name) for each in self.pods
         )
@@ -120,7 +120,7 @@ NONE: Final = Exclusions()
 
 
 def read(file: Path, node: str) -> Exclusions:
-    """BadObject where the file cannot be read: what should be left out is never told by mistake."""
+    """BadObject where the file cannot be read, so that nothing excluded is ever published."""
     try:
         raw = hostfiles.content(file)
     except hostfiles.Unreadable as problem:
@@ -147,5 +147,5 @@ def _of(value: object, name: str, node: str) -> Exclusions:
 
 
 def on_node(by_node: ByNode, node: str) -> frozenset[str]:
-    """What is left out on all nodes, and on this one."""
+    """Exclusions of all nodes and of this one."""
     return frozenset((*by_node.get(EVERYWHERE, ()), *by_node.get(node, ())))

@@ -33,18 +33,18 @@ from numalign.kubelet.state import KubeletState
 from numalign.kubelet.topologymanager import mask as masks
 
 PodAssignments = tuple[object, ...]
-"""All that is written down for one pod."""
+"""Everything that the managers recorded for one pod."""
 
 
 class PlacementCache:
-    """For one node."""
+    """Placements of one node's pods, reused while their inputs are equal."""
 
     def __init__(self) -> None:
         self._kubelet: Kubelet | None = None
         self._kept: dict[str, tuple[PodAssignments, PodPlacement, PodPlacement]] = {}
 
     def started(self, machine: Machine, settings: Settings) -> Kubelet:
-        """StartRefusal where none would start."""
+        """StartRefusal where the kubelet would not start."""
         last = self._kubelet
         if last is not None and last.machine == machine and last.settings == settings:
             return last
@@ -75,7 +75,7 @@ def _books(state: KubeletState, uid: str, pod: Pod) -> PodAssignments:
 
 
 def modelled_allocatable(kubelet: Kubelet) -> Allocatable:
-    """As exporter spec 2.5 has it: CPUs and memory of static policies alone, and healthy devices."""
+    """CPUs and memory of static policies, and healthy devices (exporter spec 2.5)."""
     memory = kubelet.memory.allocatable if kubelet.memory else {}
     return Allocatable(
         devices=tuple(
@@ -92,7 +92,7 @@ def modelled_allocatable(kubelet: Kubelet) -> Allocatable:
 
 
 def with_reported_cpus(kubelet: Kubelet, offered: Allocatable | None) -> Kubelet:
-    """Whose pods get no CPUs but those that are offered: by whatever it was configured, the others are kept."""
+    """The kubelet with all CPUs reserved that GetAllocatableResources does not list."""
     if kubelet.cpu is None or offered is None:
         return kubelet
     kept = kubelet.cpu.topology.cpus & ~masks.of(offered.cpus)
@@ -107,7 +107,7 @@ def _devices(kubelet: Kubelet, resource: str) -> Iterator[DeviceEntry]:
 
 
 def _places(device: Device) -> list[tuple[int, ...] | None]:
-    """An entry for each zone; one that has a topology without zones is not listed at all (exporter spec 2.4)."""
+    """One entry per zone; a device with a topology without zones is not listed (exporter spec 2.4)."""
     return [None] if device.zones is None else [(zone,) for zone in device.zones]
 
 
@@ -115,24 +115,24 @@ Mode = Literal["own", "rte", "nfd"]
 
 
 class Inventory(Struct, frozen=True):
-    """The node as it was at one look."""
+    """The modelled node of one snapshot."""
 
     kubelet: Kubelet
     state: KubeletState
-    """Without what pods left behind."""
+    """Without allocations of pods that ended."""
     placed: Pods
-    """What pods hold."""
+    """Placements of the pods."""
     pods: tuple[PodResources, ...] = ()
-    """As the kubelet lists them."""
+    """Pods as podresources lists them."""
     allocatable: Allocatable = Allocatable()
     unlisted: bool = False
-    """Whether books have entries of pods that exist, or may exist, and are not listed."""
+    """Whether checkpoints have entries of pods that may exist and are not listed."""
     answered: bool = True
-    """Whether the kubelet says what its pods hold."""
+    """Whether podresources answered."""
     contradictions: tuple[str, ...] = ()
     """Where the kubelet's answer and its checkpoints or its configuration do not tell the same."""
     dated: bool = True
-    """Whether the kubelet's version is known, and not taken to be the newest."""
+    """Whether the kubelet's version is known; otherwise the newest is assumed."""
 
     def report(self, node: str, mode: Mode = "own", left_out: Exclusions = exclusions.NONE) -> NodeTopology:
         own = report.of_collected(node, self.kubelet, self.state, self.placed)
@@ -146,8 +146,8 @@ class Inventory(Struct, frozen=True):
 
 
 def _by_the_books(zone: Zone, books: Zone) -> Zone:
-    """They know of plain init containers, of pods that a kubelet which just started does not list yet, and how a block
-    is split."""
+    """Checkpoints include plain init containers, pods that a restarted kubelet does not list yet, and how a block is
+    split."""
     free = {name: each.available for name, each in books.resources.items()}
     resources = {
         name: Amounts(each.capacity, each.allocatable, min(each.allocatable, free.get(name, each.available)))
@@ -157,8 +157,8 @@ def _by_the_books(zone: Zone, books: Zone) -> Zone:
 
 
 def of(readings: Readings, machine: Machine, told: KnownUids, placing: PlacementCache | None = None) -> Inventory:
-    """StartRefusal where no kubelet would start with these settings on this machine: then one was read wrongly.
-    `placing`: what the last look of the same node left."""
+    """StartRefusal where no kubelet would start with these settings on this machine. `placing`: the cache of this
+    node."""
     match, placing = podidentity.match(readings, told), placing or PlacementCache()
     evidence = Evidence(readings.cpu_checkpoint, readings.memory_checkpoint, readings.allocatable)
     seen = startview.of(machine, readings.settings, evidence)
@@ -181,8 +181,8 @@ def of(readings: Readings, machine: Machine, told: KnownUids, placing: Placement
 
 
 def _plugins(readings: Readings, unlisted: frozenset[str]) -> dict[str, DevicePlugin]:
-    """Healthy devices as they are offered; those that pods have and nobody offers any more are sick. So are, for the
-    time being, those of pods that may exist and are not listed."""
+    """Offered devices are healthy. Devices that pods hold and no plugin offers are unhealthy, and so are those of pods
+    that may exist and are not listed."""
     offered = _zones_by_id(readings.allocatable.devices if readings.allocatable is not None else ())
     held = _zones_by_id(each for pod in readings.pods or () for one in pod.containers for each in one.devices)
     registered = readings.device_checkpoint.registered if readings.device_checkpoint is not None else {}
@@ -192,7 +192,7 @@ def _plugins(readings: Readings, unlisted: frozenset[str]) -> dict[str, DevicePl
         spoken_for = _held_by(unlisted, resource, readings)
         healthy = [Device(each, zones, each not in spoken_for) for each, zones in sorted(known.items())]
         sick = [Device(each, zones, healthy=False) for each, zones in sorted(used.items()) if each not in known]
-        # A topology without a zone keeps a device out of the list of what is offered (exporter spec 2.4).
+        # A device with a topology without zones is not listed (exporter spec 2.4).
         hidden = registered.get(resource, frozenset()) - known.keys() if readings.allocatable is not None else ()
         found[resource] = DevicePlugin(
             (*healthy, *_hidden(hidden, used), *(each for each in sick if each.id not in hidden))

@@ -32,7 +32,7 @@ Tally = dict[int, Counter[str]]
 
 
 def of(node: str, kubelet: Kubelet, pods: Iterable[PodResources], form: Form) -> NodeTopology:
-    """All but the zones: what the programs say of the node as a whole."""
+    """The report with the node-level facts that the programs publish."""
     listed = tuple(map(placement, pods))
     return NodeTopology(
         node=node,
@@ -49,7 +49,7 @@ def _signature(listed: tuple[PodPlacement, ...], form: Form) -> Fingerprint | No
 
 
 def placement(pod: PodResources) -> PodPlacement:
-    """The pod by what it is listed with."""
+    """The placement of a pod as podresources lists it."""
     own = tuple(_holding(each.name, each.cpus, each.memory, each.devices) for each in pod.containers)
     whole = _holding(holdings.WHOLE_POD, pod.cpus, pod.memory) if pod.cpus or pod.memory else None
     return PodPlacement(namespace=pod.namespace, name=pod.name, holdings=(*own, whole) if whole else own)
@@ -72,7 +72,7 @@ def _held(entry: DeviceEntry) -> HeldDevices:
 
 
 def real(zones: Iterable[int]) -> tuple[int, ...]:
-    """Plugins name whatever zones they like, -1 for none in particular (exporter spec, D-01)."""
+    """Drops zones that do not exist: plugins may name any, and -1 for none (exporter spec, D-01)."""
     return tuple(zone for zone in zones if 0 <= zone <= machinefile.MAX_ZONE_ID)
 
 
@@ -83,7 +83,7 @@ def zones(
     form: Form,
     excluded: frozenset[str] = NOTHING,
 ) -> tuple[Zone, ...]:
-    """By real ids, in their order (D-02); none of the resources that are excluded."""
+    """Zones by real ids, in ascending order (D-02), without excluded resources."""
     usable, used = _usable(machine, allocatable, form), _used(machine, allocatable, tuple(pods), form)
     found = (_zone(machine, zone, usable[zone.id], used[zone.id], form=form) for zone in machine.zones)
     return tuple(_without(zone, excluded) for zone in found)
@@ -96,7 +96,7 @@ def _without(zone: Zone, excluded: frozenset[str]) -> Zone:
 
 
 def _usable(machine: Machine, allocatable: Allocatable, form: Form) -> Tally:
-    """What nothing is left of is there all the same, with 0; of blocks, the updater alone says so."""
+    """A resource with nothing left is listed with 0; memory blocks only by the updater."""
     found: Tally = {zone.id: Counter() for zone in machine.zones}
     for zone, cpus in by_zone(machine, allocatable.cpus).items():
         found[zone][resourcenames.CPU] = len(cpus)
@@ -114,14 +114,14 @@ def _usable(machine: Machine, allocatable: Allocatable, form: Form) -> Tally:
 
 
 def _used(machine: Machine, allocatable: Allocatable, pods: tuple[PodResources, ...], form: Form) -> Tally:
-    """Of what can be had: a device that is sick, or a CPU that is reserved, is gone from there already (D-28)."""
+    """Counts only allocatable resources: unhealthy devices and reserved CPUs are not part of them (D-28)."""
     found: Tally = {zone.id: Counter() for zone in machine.zones}
     for zone, cpus in by_zone(machine, {cpu for pod in pods for cpu in _cpus(pod)} & {*allocatable.cpus}).items():
         found[zone][resourcenames.CPU] = len(cpus)
     entries = [entry for pod in pods for container in pod.containers for entry in container.devices]
     known = _device_zones(allocatable.devices)
     for resource, each in {(entry.resource, each) for entry in entries for each in entry.ids}:
-        # Wherever it is: a device in several zones is used in each of them, once (D-24).
+        # A device in several zones counts as used once in each (D-24).
         for zone in masks.members(known.get(resource, {}).get(each, 0)):
             _add(found, zone, resource, 1)
     _drain(found, _usable(machine, allocatable, form), [block for pod in pods for block in _memory(pod)])
@@ -129,7 +129,7 @@ def _used(machine: Machine, allocatable: Allocatable, pods: tuple[PodResources, 
 
 
 def by_zone(machine: Machine, cpus: Iterable[int]) -> dict[int, list[int]]:
-    """The CPUs of each zone that has some of them; those that the machine does not have are left out."""
+    """The CPUs by zone; CPUs that the machine does not have are skipped."""
     wanted, found = set(cpus), dict[int, list[int]]()
     for zone in machine.zones:
         here = sorted(cpu for core in zone.cores for cpu in core.cpus if cpu in wanted)
@@ -139,7 +139,7 @@ def by_zone(machine: Machine, cpus: Iterable[int]) -> dict[int, list[int]]:
 
 
 def _cpus(pod: PodResources) -> set[int]:
-    """What the pod holds as a whole has its containers' in it (D-34)."""
+    """The CPUs of the pod as a whole include those of its containers (D-34)."""
     return {*pod.cpus, *(cpu for container in pod.containers for cpu in container.cpus)}
 
 
@@ -152,7 +152,7 @@ def _memory(pod: PodResources) -> list[MemoryEntry]:
 def _drain(used: Tally, usable: Tally, blocks: list[MemoryEntry]) -> None:
     """A block fills its zones one after the other, as far as there is room (D-07, kubelet spec 5.5).
 
-    Those with the fewest zones first: they have nowhere else to be."""
+    Blocks with the fewest zones come first: they have no alternative."""
     for block in sorted(blocks, key=lambda block: len(block.zones)):
         left = block.size
         for zone in block.zones if block.size else ():
@@ -163,7 +163,7 @@ def _drain(used: Tally, usable: Tally, blocks: list[MemoryEntry]) -> None:
 
 
 def _device_zones(entries: Iterable[DeviceEntry]) -> dict[str, dict[str, int]]:
-    """By resource and id, the zones of which the entries tell; a device in several has an entry for each."""
+    """Zones by resource and id; a device in several zones has an entry for each."""
     found: dict[str, dict[str, int]] = {}
     for entry in entries:
         devices = found.setdefault(entry.resource, {})

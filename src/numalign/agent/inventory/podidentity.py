@@ -30,20 +30,20 @@ Name = tuple[str, str]
 """Namespace and name."""
 UidsByName = Mapping[Name, str]
 STATIC: Final = re.compile("[0-9a-f]{32}")
-"""The kubelet's own uid of a static pod: a hash of its manifest. The API server knows the pod by another one."""
+"""The kubelet's uid of a static pod: a hash of its manifest. The API server has another uid for it."""
 
 
 class KnownUids(Struct, frozen=True):
-    """Uids by name, as far as somebody told them."""
+    """Uids by pod name, from the kubelet or the API server."""
 
     public: UidsByName = {}
-    """By which others know the pods."""
+    """Uids in the API server."""
     kept: UidsByName = {}
-    """Under which the kubelet keeps its books, where that is another one."""
+    """Uids in the kubelet's checkpoints, where they differ."""
     unsure: bool = False
-    """Whether pods may exist of which nobody could tell."""
+    """Whether pods may exist that no source lists."""
     finished: frozenset[Name] = frozenset()
-    """Pods that have ended, and are still there."""
+    """Finished pods that still exist."""
 
     @property
     def uids(self) -> frozenset[str]:
@@ -52,9 +52,9 @@ class KnownUids(Struct, frozen=True):
 
 class Match(Struct, frozen=True):
     kept: Mapping[Name, str]
-    """By pod, the uid under which the kubelet keeps its books; pods that were not found are left out."""
+    """The uid in the kubelet's checkpoints, by pod; pods without a match are absent."""
     open: frozenset[str]
-    """Uids in the checkpoints that are nobody's, and may be somebody's whose uid is not known."""
+    """Uids in the checkpoints without a pod, which may belong to a pod whose uid is unknown."""
 
 
 def match(readings: Readings, told: KnownUids) -> Match:
@@ -68,12 +68,12 @@ def match(readings: Readings, told: KnownUids) -> Match:
         if found:
             kept[name] = found
     everybody = readings.pods is not None and len(kept) == len(readings.pods) and not told.unsure
-    # A kubelet that has just started lists nobody yet, and keeps what pods hold all the same.
+    # A kubelet that has just started lists no pods yet, but its checkpoints are valid.
     return Match(kept, (written & told.uids if everybody else written) - frozenset(kept.values()))
 
 
 def checkpoint_uids(readings: Readings) -> frozenset[str]:
-    """Everybody who has an entry in a checkpoint."""
+    """All uids with an entry in a checkpoint."""
     cpu, memory, devices = readings.cpu_checkpoint, readings.memory_checkpoint, readings.device_checkpoint
     found: set[str] = set()
     if cpu is not None:
@@ -86,7 +86,7 @@ def checkpoint_uids(readings: Readings) -> frozenset[str]:
 
 
 Mark = tuple[str, str, object]
-"""Container, resource, and what of it the container has: nobody else has the same."""
+"""Container, resource, and what the container holds of it; unique on the node."""
 
 
 def _holders(readings: Readings) -> Iterator[tuple[Mark, str]]:
@@ -114,11 +114,11 @@ MIRROR_POD: Final = "kubernetes.io/config.mirror"
 CONFIG_HASH: Final = "kubernetes.io/config.hash"
 FINISHED: Final = ("Succeeded", "Failed")
 AGAIN: Final = 300.0
-"""Seconds after which a kubelet that has no pods socket is asked again: it may be a newer one by then."""
+"""Seconds until a kubelet without a pods socket is asked again: it may have been upgraded."""
 
 
 class PodsSource(Protocol):
-    """What is needed of `podsapi.PodsClient`."""
+    """What `UidLookup` needs of `pods.PodsClient`."""
 
     async def list(self) -> tuple[LocalPod, ...]: ...
 
@@ -128,7 +128,7 @@ class Phase(Wire, frozen=True):
 
 
 class PodHeader(Wire, frozen=True):
-    """A pod, read for nothing but who it is, and whether it has ended."""
+    """A pod, decoded only for its identity and phase."""
 
     metadata: ObjectMeta = ObjectMeta()
     status: Phase = Phase()
@@ -145,7 +145,7 @@ class UidLookup:
         self._ask_kubelet_after = 0.0
 
     async def told(self, written: frozenset[str], now: float) -> KnownUids:
-        """`written`: who has entries in the kubelet's books."""
+        """`written`: uids with entries in the checkpoints."""
         kubelet = await self._by_kubelet(now)
         if kubelet is not None and written <= kubelet.uids:
             return kubelet
@@ -161,7 +161,7 @@ class UidLookup:
         try:
             return of_kubelet(await self._kubelet.list())
         except PodsError as problem:
-            LOG.debug("uids are not told by the kubelet: %s", problem)
+            LOG.debug("No uids from the kubelet: %s", problem)
             self._ask_kubelet_after = now + AGAIN if problem.absent else 0.0
             return None
 
@@ -171,13 +171,13 @@ class UidLookup:
         try:
             found = await self._client.every(PODS.everywhere(), self._selection)
         except errors.KubeError as problem:
-            LOG.debug("uids are not told by the API server: %s", problem)
+            LOG.debug("No uids from the API server: %s", problem)
             return None
         return of_api_server(found)
 
 
 def of_kubelet(pods: Iterable[LocalPod]) -> KnownUids:
-    """Finished ones have no uid to be found by: another pod may have the name by now."""
+    """Finished pods are not matched by uid: another pod may have the same name."""
     every = list(pods)
     found = {(pod.namespace, pod.name): pod.uid for pod in every if pod.phase not in FINISHED}
     ended = frozenset((pod.namespace, pod.name) for pod in every) - found.keys()

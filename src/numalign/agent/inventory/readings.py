@@ -30,12 +30,11 @@ from numalign.kubelet.settings import Settings
 
 T = TypeVar("T")
 BROKEN_FOR: Final = 60.0
-"""Seconds after which a checkpoint that cannot be read any more is done without: a kubelet of another version may write
-it in a form of its own."""
+"""Seconds after which an unreadable checkpoint is ignored: a newer kubelet may write another format."""
 
 
 class TimedCache(Generic[T]):
-    """One value, good for some seconds; `last` is what it was, good or not."""
+    """A value that is valid for some seconds; `last` is the value, valid or not."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -50,12 +49,12 @@ class TimedCache(Generic[T]):
         return value
 
     def forget(self) -> None:
-        """It may have changed."""
+        """Invalidates the value."""
         self._until = 0.0
 
 
 class _File(Generic[T]):
-    """One checkpoint: its bytes as last seen, and what they say."""
+    """One checkpoint: its last bytes and their decoded value."""
 
     def __init__(self, path: Path, parse: Callable[[bytes], T]) -> None:
         self._path = path
@@ -66,7 +65,7 @@ class _File(Generic[T]):
         self.problem = ""
 
     def look(self, now: float) -> bool:
-        """Whether it is another than before."""
+        """True if the file changed."""
         if self.value is not None:
             self._good_until = now
         seen = self._content()
@@ -79,11 +78,11 @@ class _File(Generic[T]):
         return True
 
     def is_lost(self, now: float) -> bool:
-        """Whether there is something at its place that cannot be read, and could be a short while ago."""
+        """Whether the file is unreadable now and was readable a short while ago."""
         return bool(self.problem) and self._good_until is not None and now - self._good_until < BROKEN_FOR
 
     def _content(self) -> bytes | str | None:
-        """The bytes, or why there are none; nothing at all where there is no file."""
+        """The bytes, the reason why they cannot be read, or None without a file."""
         try:
             return hostfiles.content(self._path, checkpoints.LARGEST)
         except hostfiles.Unreadable as problem:
@@ -103,7 +102,7 @@ class CheckpointSet(Struct, frozen=True):
 
 
 class CheckpointCache:
-    """The three of one kubelet."""
+    """The three checkpoints of one kubelet."""
 
     def __init__(self, root: Path) -> None:
         self._cpu = _File(root / checkpoints.CPU, checkpoints.cpu)
@@ -112,7 +111,7 @@ class CheckpointCache:
         self._files: Final = (self._cpu, self._memory, self._devices)
 
     def look(self, now: float) -> bool:
-        """Whether any is another than before."""
+        """True if any of them changed."""
         changed = [file.look(now) for file in self._files]
         return any(changed)
 
@@ -121,7 +120,7 @@ class CheckpointCache:
 
     @property
     def devices(self) -> bytes | None:
-        """The whole file, for comparing; None: there is none, or it cannot be read."""
+        """The bytes of the device checkpoint, for comparison; None: missing or unreadable."""
         seen = self._devices.seen
         return seen if isinstance(seen, bytes) and self._devices.value is not None else None
 
@@ -139,13 +138,13 @@ Ids = dict[str, frozenset[str]]
 
 
 class LostDevices:
-    """For one node, look after look."""
+    """Remembers the devices of one node across snapshots."""
 
     def __init__(self) -> None:
         self._seen: Ids = {}
 
     def left_out(self, written: DeviceCheckpoint | None, offered: Allocatable | None) -> DeviceCheckpoint | None:
-        """The checkpoint without devices that are known to be gone."""
+        """The checkpoint without devices that are no longer offered."""
         if written is None or offered is None:
             return written
         now = _ids(offered)
@@ -166,17 +165,18 @@ def _ids(offered: Allocatable) -> Ids:
 
 TRIES: Final = 3
 PAUSE: Final = 0.05
-"""Seconds before looking again at what changed meanwhile; the kubelet writes one file after the other."""
+"""Seconds before reading again what changed in between; the kubelet writes its files one after the other."""
 STEADY: Final = 60.0
-"""Seconds for which hardware, and a configuration that may change, are taken as unchanged."""
+"""Seconds for which hardware and configuration are cached."""
 OFFERED: Final = 10.0
-"""Seconds for which the same counts as offered while the same devices are written down: a plugin's end is not."""
+"""Seconds for which allocatable resources are cached while the device checkpoint is unchanged: a plugin's end does not
+change it."""
 ASKING: Final = 15.0
-"""Seconds for both questions to the kubelet."""
+"""Seconds for both calls to the kubelet."""
 
 
 class PodResourcesSource(Protocol):
-    """What is needed of `podresources.PodResourcesClient`."""
+    """What a reading needs of `podresources.PodResourcesClient`."""
 
     async def list(self) -> tuple[PodResources, ...]: ...
 
@@ -185,33 +185,33 @@ class PodResourcesSource(Protocol):
 
 class Readings(Struct, frozen=True, kw_only=True):
     machine: Machine | None
-    """Without devices; None: /sys tells nothing."""
+    """Without devices; None: /sys has no usable data."""
     offline: int = 0
     settings: Settings
     settings_source: str
     settings_assumed: bool
     settings_unread: bool = False
-    """Whether their file was written after the kubelet started, which goes by what it said before."""
+    """Whether the configuration file changed after the kubelet started, so that the kubelet has not read it."""
     kubelet_version: str = ""
     pods: tuple[PodResources, ...] | None = None
-    """None: the kubelet did not answer."""
+    """None: podresources did not answer."""
     allocatable: Allocatable | None = None
     podresources_error: str = ""
-    """The kind of `PodResourcesError`, for counting."""
+    """The kind of `PodResourcesError`, for metrics."""
     cpu_checkpoint: CPUCheckpoint | None = None
     memory_checkpoint: MemoryCheckpoint | None = None
     device_checkpoint: DeviceCheckpoint | None = None
     consistent: bool = True
-    """Whether the checkpoints stayed the same while the kubelet was asked."""
+    """Whether the checkpoints did not change during the calls."""
     checkpoint_lost: bool = False
-    """Whether one of them is broken that was whole a short while ago."""
+    """Whether a checkpoint is unreadable that was readable a short while ago."""
     problems: tuple[str, ...] = ()
     hardware_problems: tuple[str, ...] = ()
-    """Those among them that are about what the kernel says."""
+    """The problems that concern the kernel's files."""
 
 
 class Sources:
-    """Where to look, and what was found there last; for one task. `kubelet_version` is set by who knows it."""
+    """The sources of one node and their cached values; for one task. The caller sets `kubelet_version`."""
 
     def __init__(
         self,
@@ -231,19 +231,18 @@ class Sources:
         self._seen = filewatch.signature(self._socket)
         self.clock = clock or SystemClock()
         self.kubelet_since = self.clock.now()
-        """Since when it may be the kubelet that it is."""
+        """The earliest start of the current kubelet."""
         self.kubelet_version = ""
         self.vanished = LostDevices()
         self.hardware = TimedCache[Survey](STEADY)
-        # A kubelet reads its files when it starts, which is seen by its own socket: what they say later does not count
-        # before it starts anew.
+        # A kubelet reads its files at start, which its socket's time shows: later changes count from its next start.
         self._own = self._socket == kubelet_root / SOCKET
         self._fixed = self.configuration.configz is None and self._own
         self.configured = TimedCache[Configuration](math.inf if self._fixed else STEADY)
         self._offered = TimedCache[tuple[bytes | None, Allocatable | None]](OFFERED)
 
     def notice_restart(self) -> None:
-        """A kubelet that started anew may be configured otherwise, and has looked at the hardware again."""
+        """A restarted kubelet may have another configuration, and has read the hardware again."""
         now = filewatch.signature(self._socket)
         if now != self._seen:
             self._seen, self.kubelet_since = now, self.clock.now()
@@ -251,22 +250,22 @@ class Sources:
             self.forget()
 
     def started_before(self, written: int) -> bool:
-        """Whether the kubelet had started by then; it makes its socket anew at each start, having read its files."""
+        """Whether the kubelet started before that time; it creates its socket at start, after reading its files."""
         return self._own and self._seen is not None and written > self._seen.written
 
     def forget(self) -> None:
-        """Everything may have changed, but for files that a kubelet reads when it starts."""
+        """Drops the caches, except for files that a kubelet reads only at start."""
         self.hardware.forget()
         self.offer_changed()
         if not self._fixed:
             self.configured.forget()
 
     def offer_changed(self) -> None:
-        """Other devices can be had, whatever is written down."""
+        """The allocatable devices changed, whatever the checkpoint says."""
         self._offered.forget()
 
     async def allocatable(self, kubelet: PodResourcesSource) -> Allocatable | None:
-        """What can be allocated changes with the devices and with the kubelet, which writes the devices down."""
+        """Cached: allocatable resources change only with the device checkpoint and with the kubelet."""
         written, now = self.checkpoints.devices, self.clock.now()
         kept = self._offered.get(now)
         if written is not None and kept is not None and kept[0] == written:
@@ -293,7 +292,7 @@ async def read(sources: Sources) -> Readings:
     configuration = await _configuration(sources, survey)
     answers, steady = await _steadily(sources)
     found = sources.checkpoints.found
-    restless = () if steady else ("the kubelet's checkpoints changed during every look at them",)
+    restless = () if steady else ("the kubelet's checkpoints changed during every attempt to read them",)
     hardware = (*missing, *(survey.problems if survey else ()))
     return Readings(
         machine=survey.machine if survey else None,
@@ -325,16 +324,16 @@ async def read(sources: Sources) -> Readings:
 
 
 def _known_to_end(settings: Settings, survey: Survey | None) -> tuple[str, ...]:
-    """What the kubelet does not survive: it looks zones up by id in a list that has places for existing zones only."""
+    """Settings that crash the kubelet: it indexes a list of the existing zones by zone id."""
     ids = survey.machine.zone_ids if survey else ()
     closest = settings.topology_options.get(start.PREFER_CLOSEST, "").lower() == "true"
     if not closest or ids == tuple(range(len(ids))) or settings.topology_policy in ("none", "single-numa-node"):
         return ()
-    return (f"{start.PREFER_CLOSEST} on a machine whose zones are not numbered in a row ends the kubelet with a panic",)
+    return (f"{start.PREFER_CLOSEST} panics the kubelet on machines whose zone ids have gaps",)
 
 
 def _changed_since(settings: Settings, survey: Survey | None, evidence: Evidence) -> tuple[str, ...]:
-    """Hardware that is not what the kubelet found when it started."""
+    """Hardware that changed since the kubelet started."""
     return tuple(startview.changes(survey.machine, settings, evidence)) if survey is not None else ()
 
 
@@ -343,7 +342,7 @@ async def _survey(sources: Sources) -> tuple[Survey | None, tuple[str, ...]]:
     if kept is not None:
         return kept, ()
     try:
-        # A thousand small files on a large machine: nobody else should wait for that.
+        # A thousand small files on a large machine: read in a thread, so that other tasks run.
         survey = await asyncio.to_thread(sysfs.survey, sources.host)
     except errors.BadObject as problem:
         return sources.hardware.last, (str(problem),)
@@ -359,18 +358,18 @@ async def _configuration(sources: Sources, survey: Survey | None) -> Configurati
 
 
 def _settled(sources: Sources, fresh: Configuration) -> Configuration:
-    """A guess never takes the place of what was read before (exporter spec 5.4), and is soon replaced itself."""
+    """An assumption never replaces a configuration that was read (exporter spec 5.4), and is soon replaced itself."""
     if not fresh.assumed:
         return sources.configured.keep(fresh, sources.clock.now())
     last = sources.configured.last
     if last is None:
         return fresh
-    kept = (*fresh.problems, "what was read earlier still counts")
+    kept = (*fresh.problems, "using the configuration that was read earlier")
     return Configuration(last.settings, last.source, written=last.written, problems=kept)
 
 
 async def _steadily(sources: Sources) -> tuple[_Answers, bool]:
-    """Ask between two looks at the checkpoints, until both see the same and nothing is newly broken."""
+    """Calls the kubelet between two reads of the checkpoints, until both are equal and none is newly broken."""
     before = sources.checkpoints.problems
     for _ in range(TRIES):
         sources.checkpoints.look(sources.clock.now())
@@ -393,4 +392,4 @@ async def _answers(sources: Sources) -> _Answers:
     except PodResourcesError as failure:
         return _Answers(error=failure.kind, problems=(failure.text,))
     except TimeoutError:
-        return _Answers(error="timeout", problems=(f"no answer of the kubelet's podresources in {ASKING:g} s",))
+        return _Answers(error="timeout", problems=(f"no answer from the kubelet's podresources in {ASKING:g} s",))

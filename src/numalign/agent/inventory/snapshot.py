@@ -27,9 +27,9 @@ from numalign.kubelet.topologymanager import mask as masks
 from numalign.kubelet.versions import Minor
 
 ACTIVE_ONLY: Final = Minor(1, 34)
-"""Since then finished pods are not listed."""
+"""From this minor on, finished pods are not listed."""
 EXCLUSIVE_ONLY: Final = Minor(1, 23)
-"""Since then the CPUs that containers share are not."""
+"""From this minor on, shared CPUs are not listed."""
 
 
 def put_right(read: Readings, finished: Collection[Name], reference: ContainerRef | None = None) -> Readings:
@@ -50,13 +50,13 @@ def unfinished(pods: Iterable[PodResources], finished: Collection[Name]) -> tupl
 
 
 def pool_of(pods: Iterable[PodResources], reference: ContainerRef | None) -> tuple[int, ...]:
-    """The CPUs of the container that has none of its own; nothing where it is not listed."""
+    """The CPUs of the reference container, which has no exclusive ones; empty where it is not listed."""
     named = ((ContainerRef(pod.namespace, pod.name, each.name), each) for pod in pods for each in pod.containers)
     return next((container.cpus for ref, container in named if ref == reference), ())
 
 
 def without_pool(pods: Iterable[PodResources], pool: Iterable[int]) -> tuple[PodResources, ...]:
-    """CPUs ascending, each once."""
+    """Exclusive CPUs only, in ascending order."""
     shared = frozenset(pool)
     return tuple(structs.replace(pod, containers=_without(pod, shared)) for pod in pods)
 
@@ -66,7 +66,7 @@ def _without(pod: PodResources, shared: frozenset[int]) -> tuple[ContainerResour
 
 
 def reference(text: str) -> ContainerRef | None:
-    """namespace/pod/container; None for nothing. BadObject for anything else."""
+    """Parses namespace/pod/container; None for empty text."""
     if not text:
         return None
     parts = tuple(part.strip() for part in text.split("/"))
@@ -78,16 +78,16 @@ def reference(text: str) -> ContainerRef | None:
 
 TRIES: Final = 2
 YOUNG: Final = 60.0
-"""Seconds for which a kubelet counts as one that has just started."""
+"""Seconds after its start in which a kubelet may not list all pods yet."""
 
 
 class Snapshot(Struct, frozen=True):
     readings: Readings
     inventory: Inventory | None = None
     unknown: tuple[str, ...] = ()
-    """What keeps this from being told to others."""
+    """Why the snapshot is not published."""
     doubt: str = ""
-    """What else does, unless others were told the same of the kubelet's configuration before."""
+    """Why it is not published unless the same configuration was published before."""
 
     @property
     def contradictions(self) -> tuple[str, ...]:
@@ -102,11 +102,11 @@ class SnapshotReader:
         self._placing = PlacementCache()
 
     def tell_version(self, kubelet: str) -> None:
-        """v1.37.1, as the Node says it."""
+        """The version in the Node's status, such as v1.37.1."""
         self.sources.kubelet_version = kubelet
 
     async def look(self, *, fresh: bool = False) -> Snapshot:
-        """`fresh`: hardware and configuration may have changed, too."""
+        """`fresh`: read hardware and configuration again, too."""
         if fresh:
             self.sources.forget()
         for _ in range(TRIES):
@@ -120,20 +120,20 @@ class SnapshotReader:
         told = await self._told(read)
         read = put_right(read, told.finished, self._reference)
         if read.machine is None:
-            return Snapshot(read, unknown=("no machine can be made out of what the kernel says",))
+            return Snapshot(read, unknown=("/sys describes no machine",))
         try:
             found = inventory.of(read, read.machine, told, self._placing)
             return Snapshot(read, found, (*_unknown(read), *self._unlisted(found)), _doubt(read))
         except (StartRefusal, Undecided) as refusal:
-            why = f"no kubelet would start with what {read.settings_source} says on this machine: {refusal}"
+            why = f"the kubelet would not start with {read.settings_source} on this machine: {refusal}"
             return Snapshot(read, _hardware(read, read.machine), (*_unknown(read), why))
 
     def _unlisted(self, found: Inventory) -> tuple[str, ...]:
-        """A kubelet that has just started lists its pods one after the other."""
+        """A kubelet that has just started lists its pods one by one."""
         young = self.sources.clock.now() - self.sources.kubelet_since < YOUNG
         if not (young and found.answered and found.unlisted):
             return ()
-        return ("the kubelet does not list all of the pods yet that hold something",)
+        return ("the kubelet does not list all pods with allocations yet",)
 
     async def _told(self, read: Readings) -> KnownUids:
         written = podidentity.checkpoint_uids(read)
@@ -143,7 +143,7 @@ class SnapshotReader:
 
 
 def _hardware(read: Readings, machine: Machine) -> Inventory:
-    """All there is to say of a node whose kubelet cannot be made out: what the kernel says."""
+    """The hardware alone, for a node whose kubelet cannot be modelled."""
     bare = Readings(
         machine=machine,
         settings=kubeletconfig.assumed(machine, read.settings.minor).settings,
@@ -156,11 +156,11 @@ def _hardware(read: Readings, machine: Machine) -> Inventory:
 def _unknown(read: Readings) -> tuple[str, ...]:
     found = []
     if read.pods is None:
-        found.append("the kubelet does not say what its pods hold")
+        found.append("the kubelet's podresources do not answer")
     if read.checkpoint_lost:
-        found.append("a checkpoint of the kubelet's is broken")
+        found.append("a kubelet checkpoint is broken")
     if read.settings_assumed:
-        found.append("the kubelet's configuration is not known")
+        found.append("the kubelet's configuration is unknown")
     return tuple(found)
 
 

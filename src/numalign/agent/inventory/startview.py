@@ -28,7 +28,7 @@ STATIC_MEMORY: Final = "Static"
 
 
 class Evidence(Struct, frozen=True):
-    """What the kubelet says, and has written down, of the machine that it found."""
+    """What the kubelet's answers and checkpoints tell about the machine that it found."""
 
     cpu: CPUCheckpoint | None = None
     memory: MemoryCheckpoint | None = None
@@ -36,7 +36,7 @@ class Evidence(Struct, frozen=True):
 
 
 def of(machine: Machine, settings: Settings, evidence: Evidence) -> Machine:
-    """With the memory that the kubelet counts on, and without zones and CPUs that it does not know."""
+    """The machine with the memory that the kubelet counts on, without zones and CPUs that it does not know."""
     seen, came = _with_known_memory(machine, settings, evidence.memory), _came(machine, settings, evidence)
     if not came:
         return seen
@@ -45,7 +45,7 @@ def of(machine: Machine, settings: Settings, evidence: Evidence) -> Machine:
 
 
 def changes(machine: Machine, settings: Settings, evidence: Evidence) -> Iterator[str]:
-    """What the kernel shows by now and the kubelet does not know, in words."""
+    """Changes of the hardware since the kubelet started, as sentences."""
     before = {zone.id: zone for zone in _with_known_memory(machine, settings, evidence.memory).zones}
     for zone in machine.zones:
         if zone.id not in before:
@@ -68,18 +68,17 @@ def changes(machine: Machine, settings: Settings, evidence: Evidence) -> Iterato
 
 
 def _came(machine: Machine, settings: Settings, evidence: Evidence) -> int:
-    """CPUs that are on by now, and were not when the kubelet started; empty where they cannot be told from those that
-    it picked to be reserved."""
+    """CPUs that came online after the kubelet started; empty where they cannot be distinguished from reserved ones."""
     counted = _counted_on(settings, evidence)
     if not machine.cpus & counted:
-        return 0  # nobody tells, or of another machine
+        return 0  # unknown, or of another machine
     if settings.reserved_cpus or _reserved_are_counted(settings, evidence):
         return machine.cpus & ~counted & ~settings.reserved_cpus
     return 0
 
 
 def _counted_on(settings: Settings, evidence: Evidence) -> int:
-    """CPUs that the kubelet found; those that it keeps from pods may be among them or not. Empty: nobody tells."""
+    """CPUs that the kubelet found, with or without reserved ones. Empty: unknown."""
     if settings.cpu_policy != STATIC_CPUS:
         return 0
     offered = masks.of(evidence.offered.cpus) if evidence.offered is not None else 0
@@ -87,7 +86,7 @@ def _counted_on(settings: Settings, evidence: Evidence) -> int:
 
 
 def _written(checkpoint: CPUCheckpoint | None) -> int:
-    """What is shared and what is held add up to all that a static policy manages."""
+    """The shared pool and exclusive CPUs add up to all CPUs of the static policy."""
     if checkpoint is None or checkpoint.policy != STATIC_CPUS:
         return 0
     found = checkpoint.state.default
@@ -98,7 +97,7 @@ def _written(checkpoint: CPUCheckpoint | None) -> int:
 
 
 def _reserved_are_counted(settings: Settings, evidence: Evidence) -> bool:
-    """Whether reserved CPUs are among those that it counts on: as a rule containers share them, and it writes that."""
+    """Whether the CPUs include reserved ones: by default containers share them, and the checkpoint has them."""
     text = settings.cpu_options.get(STRICT_RESERVATION, "false")
     try:
         strict = options.boolean_option(STRICT_RESERVATION, text, options.CPU_OPTIONS)
@@ -131,7 +130,7 @@ def _seen(zone: Zone, sizes: Mapping[str, Sizes]) -> Zone:
 
 
 def _pages(kind: str, total: int) -> HugePages | None:
-    """None for a size that no kubelet would name so."""
+    """None for a name that is not a hugepage resource."""
     try:
         size = quantity.parse(kind.removeprefix(resourcenames.HUGEPAGES_PREFIX)).value
     except quantity.QuantityError:

@@ -27,14 +27,14 @@ ORDERS: Final = {
     ),
     "nfd": (topologymanager.POLICY, topologymanager.SCOPE, normalise.FINGERPRINT),
 }
-"""What the others know of; behind it the limit of zones, which they forget, where it is not the usual one (D-27)."""
+"""The attributes of RTE and NFD in their order; a zone limit other than the default follows, which they omit (D-27)."""
 
 
 def document(topology: NodeTopology, mode: Mode = "own", version: normalise.Version = nrtwire.V1ALPHA2) -> Document:
-    """The object without an owner. v1alpha1 has no place for attributes."""
+    """The object without an owner reference. v1alpha1 has no attributes."""
     made: Document = msgspec.to_builtins(normalise.encode(topology, version), enc_hook=structs.encodable)
     if mode != "rte":
-        # Deprecated since v1alpha2, and still what older consumers read.
+        # Deprecated since v1alpha2, but older consumers read it.
         made["topologyPolicies"] = [topologymanager.legacy_token(topology.manager)]
     if mode == "own":
         return made

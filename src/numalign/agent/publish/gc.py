@@ -29,34 +29,36 @@ from numalign.process.serve import Page, PageResponse
 
 LOG: Final = logging.getLogger(__name__)
 GRACE: Final = 300.0
-"""Seconds for which a report may be there without its Node."""
+"""Seconds for which a report may exist without its Node."""
 
 
 class Named(Wire, frozen=True):
-    """A Node, read for nothing but its name."""
+    """A Node, decoded only for its name."""
 
     metadata: ObjectMeta = ObjectMeta()
 
 
 NODES: Final = resources.of("v1", "nodes", "Node", Named)
 REPORTS: Final = tuple(publish.resource(version) for version in (wire.V1ALPHA2, wire.V1ALPHA1))
-"""Older definitions of the kind serve v1alpha1 alone."""
+"""Older CustomResourceDefinitions serve v1alpha1 only."""
 
 
 class Swept(Struct, frozen=True):
     stale: tuple[str, ...] = ()
-    """Names of reports whose node is gone."""
+    """Names of reports whose node is deleted."""
     deleted: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
 
 
 class Counts:
-    """What became of it, for whoever watches the process; `note` is told of everything."""
+    """Metrics of the collector; `note` counts the result of a sweep."""
 
     def __init__(self) -> None:
         self._registry = made = metrics.Registry()
-        self._deleted = made.counter("numalign_agent_gc_deleted_total", "Reports deleted whose node is gone.")
-        self._failures = made.counter("numalign_agent_gc_failures_total", "Deletions and sweeps that failed.")
+        self._deleted = made.counter(
+            "numalign_agent_gc_deleted_total", "Number of deleted NodeResourceTopology objects whose Node is gone."
+        )
+        self._failures = made.counter("numalign_agent_gc_failures_total", "Number of failed deletions and sweeps.")
 
     def note(self, swept: Swept) -> None:
         self._deleted.add(by=len(swept.deleted))
@@ -70,8 +72,8 @@ class Counts:
 
 
 async def sweep(client: Client, grace: float = GRACE, *, dry_run: bool = False) -> Swept:
-    """KubeError where the lists cannot be had."""
-    # Before the nodes, so that a node which comes in between is seen, and its report is not taken for stale.
+    """KubeError where listing fails."""
+    # Listed before the nodes, so that the report of a new node is not taken for stale.
     kind, reports = await _reports(client)
     nodes = {each.metadata.name for each in await client.every(NODES.everywhere())}
     found = stale(nodes, reports, client.sender.clock.wall() - timedelta(seconds=grace))
@@ -88,7 +90,7 @@ async def sweep(client: Client, grace: float = GRACE, *, dry_run: bool = False) 
 
 
 def stale(nodes: Iterable[str], reports: Iterable[ObjectMeta], before: datetime) -> list[ObjectMeta]:
-    """Reports that were made before that moment, and whose node is none of these."""
+    """Reports that were created before that time and whose node is not among these."""
     known = frozenset(nodes)
     return [each for each in reports if each.name not in known and _made(each) <= before]
 
@@ -101,44 +103,44 @@ def _made(report: ObjectMeta) -> datetime:
 
 
 async def _reports(client: Client) -> tuple[Resource[Published], list[ObjectMeta]]:
-    """All of them, and in which version they can be had."""
+    """All reports, and the version that serves them."""
     for kind in REPORTS:
         try:
             return kind, [each.metadata for each in await client.every(kind.everywhere())]
         except errors.NotFound:
             continue
-    return REPORTS[0], []  # nobody has defined the kind, so that there are none
+    return REPORTS[0], []  # the kind is not defined, so there are no reports
 
 
 async def _delete(client: Client, kind: Resource[Published], report: ObjectMeta) -> bool:
-    """That one, not another of the same name that came since, and only if its Node has not come back meanwhile.
-    Whether it was; KubeError where nobody can tell."""
+    """Deletes this object, not a newer one of the same name, and only if its Node has not come back. True if it was
+    deleted; KubeError where that is unknown."""
     try:
         await client.get(NODES.at(report.name))
         return False
     except errors.NotFound:
-        LOG.debug("node %s is gone", report.name)
+        LOG.debug("Node %s is deleted", report.name)
     try:
         await client.delete(kind.at(report.name), DeleteOptions(preconditions=Preconditions(uid=report.uid)))
     except (errors.NotFound, errors.Conflict) as problem:
-        LOG.debug("report %s is gone already, or another one: %s", report.name, problem)
+        LOG.debug("NodeResourceTopology %s is already gone or was replaced: %s", report.name, problem)
         return False
     return True
 
 
 async def forget(client: Client, node: str) -> Swept:
-    """The report of a node that was seen to go, unless it has come back. KubeError where nobody can tell."""
+    """Deletes the report of a deleted node, unless the node came back. KubeError where that is unknown."""
     for kind in REPORTS:
         try:
             report = (await client.get(kind.at(node))).metadata
         except errors.NotFound:
             continue
         return Swept((node,), (node,)) if await _delete(client, kind, report) else Swept()
-    return Swept()  # it went with its Node
+    return Swept()  # it was deleted with its Node
 
 
 async def run(client: Client, interval: float, grace: float, told: Callable[[Swept], object]) -> None:
-    """Sweeps, this many seconds apart, and looks after every Node that is deleted meanwhile; until cancelled."""
+    """Sweeps every `interval` seconds, and after every deletion of a Node; until cancelled."""
     gone: asyncio.Queue[str] = asyncio.Queue()
 
     def noticed(change: Change[Named]) -> None:
@@ -164,5 +166,5 @@ async def _collect(
         try:
             told(await work)
         except errors.KubeError as problem:
-            # What was missed is found by the next sweep.
+            # The next sweep finds what was missed.
             told(Swept(problems=(str(problem),)))

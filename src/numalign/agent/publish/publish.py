@@ -29,11 +29,11 @@ from numalign.kube.resources import TOPOLOGIES, Resource
 
 MANAGER: Final = "numalign-agent"
 SIGNED: Final = "numalign.io/agent"
-"""Annotation: which process wrote the report."""
+"""Annotation: the process that wrote the report."""
 HEARTBEAT: Final = "numalign.io/heartbeat"
-"""Annotation: when it last did, so that an idle agent and a dead one can be told apart."""
+"""Annotation: when the agent last wrote, which distinguishes an idle agent from a dead one."""
 RTE_UPDATE: Final = "k8stopoawareschedwg/rte-update"
-"""Annotation of RTE's: what made it look (exporter spec 1.10)."""
+"""RTE's annotation: the trigger of the update (exporter spec 1.10)."""
 CLAIM: Final = "app.kubernetes.io/managed-by"
 OURS: Final = ("f:zones", "f:attributes", "f:topologyPolicies")
 SETTINGS: Final = (
@@ -42,7 +42,7 @@ SETTINGS: Final = (
     "numalign.io/kubelet",
     "numalign.io/reserved-memory",
 )
-"""Attributes that come of the kubelet's configuration alone."""
+"""Attributes that follow from the kubelet's configuration alone."""
 
 
 class ManagedFields(Wire, frozen=True):
@@ -65,13 +65,13 @@ def resource(version: normalise.Version) -> Resource[Published]:
 
 
 def claimed_by(there: Published) -> str:
-    """Who says by a label that the object is his; empty: nobody but us."""
+    """The publisher that claims the object by a label; empty: none, or this agent."""
     owner = there.metadata.labels.get(CLAIM, "")
     return "" if owner == MANAGER else owner
 
 
 def is_so_configured(there: Published, attributes: Iterable[Mapping[str, str]]) -> bool:
-    """Whether one of our agents told as much, and the same, of how the kubelet is configured."""
+    """Whether an agent already published the same configuration of the kubelet."""
     signed = there.metadata.annotations.get(SIGNED, "")
     told = {each.name: each.value for each in there.attributes if each.name in SETTINGS}
     wanted = {each["name"]: each["value"] for each in attributes if each["name"] in SETTINGS}
@@ -79,7 +79,7 @@ def is_so_configured(there: Published, attributes: Iterable[Mapping[str, str]]) 
 
 
 def written_by(there: Published, instance: str) -> str:
-    """Who wrote the report over ours; empty: it still is ours."""
+    """The writer that overwrote this agent's report; empty: none."""
     for entry in there.metadata.managed_fields:
         if entry.manager != MANAGER and any(field in (entry.fields_v1 or {}) for field in OURS):
             return entry.manager or "an unnamed writer"
@@ -88,23 +88,23 @@ def written_by(there: Published, instance: str) -> str:
 
 
 PATIENCE: Final = 10
-"""Periods from standing back to the next try."""
+"""Periods until the agent retries after another publisher wrote."""
 
 
 class Ownership(Struct):
-    """What one process remembers of the others."""
+    """What the agent remembers about other publishers."""
 
     instance: str
     patience: float
-    """Seconds from standing back to the next try."""
+    """Seconds until the agent retries after another publisher wrote."""
     wrote: bool = False
-    """Whether a report of ours was taken."""
+    """Whether the API server accepted a report of this agent."""
     other: str = ""
-    """Whom we stand back for."""
+    """The publisher that owns the object."""
     since: float = 0.0
 
     def look(self, there: Published | None, now: float) -> str:
-        """Whom to stand back for, by what is there now; empty: write."""
+        """The publisher that owns the current object; empty: write."""
         if there is None:
             self.other = ""
             return ""
@@ -112,7 +112,7 @@ class Ownership(Struct):
         if claimed:
             self._stand_back(claimed, now)
         elif self.other and now - self.since >= self.patience:
-            # Taken over as at the beginning.
+            # Taken over again, as at the start.
             self.other, self.wrote = "", False
         elif self.wrote and not self.other and (writer := written_by(there, self.instance)):
             self._stand_back(writer, now)
@@ -123,7 +123,7 @@ class Ownership(Struct):
 
 
 HEARTBEAT_SECONDS: Final = 300.0
-"""Seconds within which an agent that lives writes something."""
+"""Seconds within which a running agent renews its heartbeat."""
 UNDECLARED: Final = ".attributes: field not declared in schema"
 PARTIAL: Final = {"name": normalise.FINGERPRINT_METHOD, "value": fingerprint.Method.EXCLUSIVE.value}
 
@@ -131,20 +131,20 @@ Outcome = Literal["written", "heartbeat", "equal", "stood back"]
 
 
 class Manner(Struct, frozen=True, kw_only=True):
-    """How to write."""
+    """How to publish."""
 
     instance: str
-    """Tells this process from another agent on the same node."""
+    """Identifies this process among agents on the same node."""
     mode: Mode = "own"
     left_out: Exclusions = exclusions.NONE
-    """In the modes of others."""
+    """Exclusions, in the modes `rte` and `nfd`."""
     version: normalise.Version = wire.V1ALPHA2
     period: float = 60.0
-    """Seconds between two looks at what the server has."""
+    """Seconds between two reads of the object."""
 
 
 class Publisher:
-    """What this process wrote, and where; for one task."""
+    """Publishes one node's report, and remembers what it wrote; for one task."""
 
     def __init__(self, client: Client, node: str, manner: Manner) -> None:
         self._client, self._clock, self._node = client, client.sender.clock, node
@@ -152,18 +152,18 @@ class Publisher:
         self.guard = Ownership(instance=manner.instance, patience=PATIENCE * manner.period)
         self._written: Document | None = None
         self._in = manner.version
-        """The version in which it was."""
+        """The version in which it was written."""
         self._at = 0.0
         self.pruned: tuple[str, ...] = ()
-        """Attributes that the server did not keep, because its definition of the kind is older."""
+        """Attributes that the API server pruned, because its CustomResourceDefinition is older."""
         self._settled = True
-        """Whether it left out the same ones twice: a definition that was just changed counts a moment later."""
+        """Whether it pruned the same ones twice: a changed CustomResourceDefinition takes effect a moment later."""
 
     async def publish(
         self, topology: NodeTopology, owner: Mapping[str, str] | None, *, check: bool, periodic: bool = False
     ) -> Outcome:
-        """`owner`: name and uid of the Node, where it is known. `check`: look at the server even if all is told.
-        `periodic`: whether nothing but time asked for the look."""
+        """`owner`: name and uid of the Node, if known. `check`: read the object even if nothing changed. `periodic`:
+        whether only the period triggered the snapshot."""
         wanted = self._document(topology, owner, self._manner.version)
         equal, alive = wanted == self._written, self._clock.now() - self._at < HEARTBEAT_SECONDS - self._manner.period
         if check:
@@ -179,7 +179,7 @@ class Publisher:
         return "heartbeat" if equal else "written"
 
     async def was_so_configured(self, topology: NodeTopology) -> bool:
-        """Whether an agent of this node, perhaps an earlier process, told the same of the kubelet's configuration."""
+        """Whether an agent of this node, perhaps an earlier process, published the same configuration."""
         there, version = await self._there()
         wanted = self._document(topology, None, version)
         return there is not None and is_so_configured(there, wanted.get("attributes", ()))
@@ -191,11 +191,11 @@ class Publisher:
 
     @property
     def _versions(self) -> tuple[normalise.Version, ...]:
-        """Best first: older definitions of the kind serve v1alpha1 alone."""
+        """Best first: older CustomResourceDefinitions serve v1alpha1 only."""
         return tuple(dict.fromkeys((self._manner.version, wire.V1ALPHA1)))
 
     async def _there(self) -> tuple[Published | None, normalise.Version]:
-        """The object, and in which version it can be had."""
+        """The object, and the version that serves it."""
         for version in self._versions:
             try:
                 return await self._client.get(resource(version).at(self._node)), version
@@ -208,7 +208,7 @@ class Publisher:
         signed = {SIGNED: self._manner.instance, HEARTBEAT: _time(self._clock.wall())}
         if self._manner.mode == "rte":
             signed[RTE_UPDATE] = "periodic" if periodic else "reactive"
-        # An answer that gets lost on its way may be to a write that was taken.
+        # A lost answer may belong to a write that succeeded.
         self._written = None
         try:
             answer, self._in = await self._applied(self._manner.version, _signed(wanted, signed)), self._manner.version
@@ -224,7 +224,7 @@ class Publisher:
         try:
             return await self._applied(wire.V1ALPHA1, wanted)
         except errors.NotFound:
-            # Of the version that we would like to write there is more to say.
+            # The error of the preferred version says more.
             raise missing from None
 
     async def _applied(self, version: normalise.Version, wanted: Document) -> Published:
@@ -232,14 +232,14 @@ class Publisher:
         try:
             return await self._client.apply(target, wanted, manager=MANAGER, force=True)
         except errors.ServerFailure as problem:
-            # Fields that a definition does not have are pruned from what is put, but refused where it is applied.
+            # Unknown fields are pruned from an update, but refused in an apply.
             if UNDECLARED not in problem.status.message or "attributes" not in wanted:
                 raise
         return await self._client.apply(target, _without_attributes(wanted), manager=MANAGER, force=True)
 
 
 def _without_attributes(document: Document) -> Document:
-    """Nor with the annotation of a fingerprint of some pods: a reader of it alone takes it for that of all."""
+    """Also without the fingerprint annotation of some pods: a reader that knows only it would take it for all pods."""
     kept = {name: value for name, value in document.items() if name != "attributes"}
     if PARTIAL not in document["attributes"]:
         return kept

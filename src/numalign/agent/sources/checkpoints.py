@@ -116,7 +116,7 @@ def _list(items: Iterable[str]) -> str:
 
 
 def _map(entries: Mapping[Any, str]) -> str:
-    """Keys in order: numbers as numbers, text by its bytes."""
+    """Keys sorted: numbers by value, text by bytes."""
     ordered = sorted(entries, key=lambda key: key if isinstance(key, int) else key.encode("utf-8", "surrogatepass"))
     return f"map[{' '.join(f'{key}:{entries[key]}' for key in ordered)}]"
 
@@ -142,7 +142,7 @@ class CPUCheckpoint(Struct, frozen=True):
 
 
 class Sizes(Struct, frozen=True):
-    """One memory type in one zone, in bytes: what there is, and what of it pods never get."""
+    """One memory type in one zone, in bytes: total and reserved."""
 
     total: int
     system_reserved: int
@@ -158,7 +158,7 @@ class MemoryCheckpoint(Struct, frozen=True):
 class DeviceCheckpoint(Struct, frozen=True):
     state: DeviceState
     zones: Mapping[str, Mapping[str, tuple[int, ...] | None]]
-    """Of devices that are held: by resource and id; None: no topology."""
+    """Zones of held devices, by resource and id; None: no topology."""
     registered: Mapping[str, Ids]
     """Healthy devices by resource, as of the last write."""
 
@@ -220,7 +220,7 @@ class _DeviceEnvelope(Struct, rename="pascal"):
 
 
 class _Envelope(Struct, rename="camel"):
-    """What is around the content: newer files carry it as text, with its own checksum (as kubelet 1.37 does)."""
+    """The envelope: newer files carry the content as text with its own checksum (as kubelet 1.37 does)."""
 
     checksum: int = 0
     data: str = ""
@@ -306,7 +306,7 @@ def _cpus(file: str, path: str, text: str) -> int:
 
 
 def _read(file: str, raw: bytes, kind: type[T], checksum: Callable[[Tree], int]) -> T:
-    """The content, wherever the version keeps it, once it is known to be whole."""
+    """The content, after its checksum is verified."""
     envelope = _typed(file, raw, _Envelope)
     if envelope.data:
         told = _typed(file, envelope.data.encode("utf-8", "surrogatepass"), kind)
@@ -314,15 +314,15 @@ def _read(file: str, raw: bytes, kind: type[T], checksum: Callable[[Tree], int])
             _require_sum(file, envelope.data_checksum, of_text(envelope.data))
         return told
     told = _typed(file, raw, kind)
-    # With pods served as a whole the printed form has Go's own sets in it.
+    # With pod-level entries the printed form contains Go's sets.
     if envelope.pod_entries is None:
         _require_sum(file, envelope.checksum, checksum(_typed(file, raw, dict[str, Any])))
     return told
 
 
 def _says_the_same(raw: bytes, told: object) -> bool:
-    """For older kubelets the content stands there a second time, and no damage hits both alike. Comparing is a hundred
-    times quicker than summing up, and a busy kubelet writes every second."""
+    """The file repeats the content for older kubelets, and no damage changes both alike. Comparing is a hundred times
+    faster than the checksum, and a busy kubelet writes every second."""
     try:
         return bool(msgspec.json.decode(raw, type=type(told)) == told)
     except UNREADABLE:

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 CREATED, MOVED_TO, CLOSED_AFTER_WRITE, DELETED = 0x100, 0x80, 0x8, 0x200
 TOUCHED: Final = 0x4
-"""Its times or rights were changed, which is how some ask for a look (exporter spec 4.8)."""
+"""Its attributes changed, which is how some programs request a snapshot (exporter spec 4.8)."""
 FOLDER_GONE: Final = 0x400 | 0x800
 """The folder itself was removed or renamed."""
 IGNORED: Final = 0x8000
@@ -39,7 +39,7 @@ class Event(Struct, frozen=True):
 
     @property
     def ended(self) -> bool:
-        """The folder is not watched any more, whatever comes to be at its place."""
+        """The watch of the folder ended."""
         return bool(self.flags & (FOLDER_GONE | IGNORED))
 
 
@@ -57,14 +57,14 @@ class Inotify:
         self.fd = self._checked(self._init(os.O_NONBLOCK | os.O_CLOEXEC))
 
     def add(self, folder: Path) -> int:
-        """The number that events of this folder carry."""
+        """Returns the watch descriptor of the folder."""
         return self._checked(self._add(self.fd, os.fsencode(folder), WANTED))
 
     def remove(self, watch: int) -> None:
         self._remove(self.fd, watch)
 
     def read(self) -> list[Event]:
-        """What came since the last call; nothing where nothing did."""
+        """The events since the last call."""
         try:
             return list(parsed(os.read(self.fd, BUFFER)))
         except BlockingIOError:
@@ -94,7 +94,7 @@ LOG: Final = logging.getLogger(__name__)
 
 
 class Signature(NamedTuple):
-    """What tells a file from another in its place."""
+    """Identifies a version of a file."""
 
     device: int
     number: int
@@ -118,18 +118,18 @@ class Watch:
         try:
             self._inotify = Inotify()
         except OSError as problem:
-            LOG.warning("no inotify (%s): the kubelet's files are looked at every second instead", problem)
+            LOG.warning("inotify is not available (%s); polling the kubelet's files every second", problem)
             return
         asyncio.get_running_loop().add_reader(self._inotify.fd, self._told)
         self._cover()
 
     @property
     def covered(self) -> bool:
-        """Whether the kernel tells of every file, so that nobody has to look."""
+        """Whether inotify covers every file, so that polling is not needed."""
         return set(self._folders.values()) == {path.parent for path in self._files}
 
     def look(self) -> None:
-        """At the files whose folders the kernel does not watch, and for such folders, whether it can now."""
+        """Polls files whose folders are not watched, and tries to watch these folders."""
         if self.covered:
             return
         watched = set(self._folders.values())
@@ -151,7 +151,7 @@ class Watch:
                 if self._inotify is not None:
                     self._folders[self._inotify.add(folder)] = folder
             except OSError as problem:
-                LOG.debug("%s is not watched: %s", folder, problem)
+                LOG.debug("Failed to watch %s: %s", folder, problem)
 
     def _told(self) -> None:
         for event in self._inotify.read() if self._inotify else ():
@@ -159,7 +159,7 @@ class Watch:
 
     def _take(self, event: Event) -> None:
         if event.flags & OVERFLOW:
-            # Nobody knows what was lost: every file may have changed.
+            # Events were lost: every file may have changed.
             for path in self._files:
                 self._compare(path)
             return
@@ -174,7 +174,7 @@ class Watch:
             self._forget(event.watch)
 
     def _forget(self, watch: int) -> None:
-        """A folder that was renamed is watched under its new name; what counts is the old one."""
+        """Ends the watch of a renamed folder: inotify follows the new name, the agent needs the old one."""
         folder = self._folders.pop(watch)
         if self._inotify is not None:
             self._inotify.remove(watch)
@@ -190,7 +190,7 @@ class Watch:
 
 
 def signature(path: Path) -> Signature | None:
-    """None: not there."""
+    """None: the file does not exist."""
     try:
         found = path.stat()
     except OSError:

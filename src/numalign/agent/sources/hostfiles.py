@@ -14,21 +14,21 @@ from numalign.api import errors
 from numalign.api.decode import cpuset
 
 LARGEST: Final = 1 << 16
-"""Bytes; no file of sysfs is longer than a page of the kernel's memory."""
+"""Bytes; files of sysfs are at most a memory page long."""
 NUMBER: Final = re.compile(r"-?[0-9]{1,18}")
 NAME: Final = re.compile(r"([a-z]+)(0|[1-9][0-9]{0,4})")
 MOST_PROBLEMS: Final = 100
 
 
 class Unreadable(Exception):
-    """The file is there, or may be; the text says why nothing can be read."""
+    """The file may exist but cannot be read; the text says why."""
 
 
 def content(path: Path, largest: int = LARGEST) -> bytes | None:
-    """None where there is no such file."""
+    """None where the file does not exist."""
     try:
         with open(path, "rb", opener=_without_waiting) as file:
-            # None: nothing to read yet, from what is no file.
+            # None: a pipe or device without data.
             raw = file.read(largest + 1) or b""
     except (FileNotFoundError, NotADirectoryError):
         return None
@@ -40,7 +40,7 @@ def content(path: Path, largest: int = LARGEST) -> bytes | None:
 
 
 def written(path: Path) -> int:
-    """When its content last changed, in nanoseconds since 1970; 0 where there is no such file any more."""
+    """When its content last changed, in nanoseconds since 1970; 0 where the file does not exist."""
     try:
         return path.stat().st_mtime_ns
     except OSError:
@@ -48,12 +48,12 @@ def written(path: Path) -> int:
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    """A pipe in the place of a file would wait for ever."""
+    """Opens without blocking: a pipe in place of a file would block for ever."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 
 class Files:
-    """Those below one folder, by their path from there; `problems` grows while they are read."""
+    """Files below one folder, by relative path; collects `problems`."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -82,7 +82,7 @@ class Files:
         return int(text)
 
     def members(self, path: str) -> int | None:
-        """A list as the kernel writes it, such as 0-3,8: a set of CPUs or of zones."""
+        """A set of CPUs or zones in the kernel's list format, such as 0-3,8."""
         text = self.text(path)
         try:
             return None if text is None else cpuset.parse(text)
@@ -91,7 +91,7 @@ class Files:
             return None
 
     def names(self, folder: str) -> list[str]:
-        """What is in a folder, in order; nothing where there is none."""
+        """The entries of a folder, sorted; empty where it does not exist."""
         try:
             return sorted(os.listdir(self.root / folder))
         except FileNotFoundError:
@@ -101,11 +101,11 @@ class Files:
             return []
 
     def processes(self) -> list[int]:
-        """Of a /proc: the ids of all that can be seen."""
+        """The ids of all visible processes of a /proc."""
         return sorted(int(name) for name in self.names("") if name.isascii() and name.isdigit() and len(name) < 10)
 
     def numbered(self, folder: str, prefix: str) -> list[int]:
-        """The numbers of the entries that are called by a prefix and a number: 0 and 12 of node0 and node12."""
+        """The numbers of entries with a prefix: 0 and 12 of node0 and node12."""
         found = (NAME.fullmatch(name) for name in self.names(folder))
         numbers = (int(match[2]) for match in found if match and match[1] == prefix)
         return sorted(number for number in numbers if number <= cpuset.MAX_CPU)

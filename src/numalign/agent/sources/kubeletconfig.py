@@ -43,10 +43,10 @@ class CommandLine(Struct, frozen=True):
 
 
 def find_command_line(proc: Path, root_dir: str) -> CommandLine | None:
-    """Of the kubelet with this root folder; None where none can be seen, BadObject where its flags make no sense.
+    """The kubelet with this root folder; None where none is visible, BadObject where its flags are invalid.
 
-    Several on one machine, as in a lab, call different folders by the same name; then the one that sees the files that
-    we see is meant."""
+    Several kubelets on one machine, as in a lab, may use the same path in different mount namespaces; the one in the
+    agent's namespace is taken."""
     files = Files(proc)
     kubelets = [pid for pid in files.processes() if files.text(f"{pid}/comm") == NAME]
     lines = {pid: read_flags(_arguments(proc / str(pid) / "cmdline")) for pid in kubelets}
@@ -57,7 +57,7 @@ def find_command_line(proc: Path, root_dir: str) -> CommandLine | None:
 
 
 def _mounts(proc: Path, process: str) -> str:
-    """The name of its mount namespace."""
+    """The process's mount namespace."""
     try:
         return os.readlink(proc / process / "ns/mnt")
     except OSError:
@@ -119,7 +119,7 @@ def _thresholds(values: list[str]) -> dict[str, str]:
 
 
 def _options(values: list[str]) -> dict[str, str]:
-    """One pair for each flag: commas belong to the value."""
+    """One pair per flag: commas belong to the value."""
     return {name.strip(): value.strip() for name, value in (value.split("=", 1) for value in values)}
 
 
@@ -169,16 +169,16 @@ DEFAULT_EVICTIONS: Final = {
 
 Object = dict[str, Any]
 Fetch = Callable[[], Awaitable[bytes]]
-"""Asks /configz; whatever keeps an answer from coming is raised as BadObject."""
+"""Reads /configz; failures are raised as BadObject."""
 
 
 class Sources(Struct, frozen=True, kw_only=True):
-    """Where to look. Paths are the host's own; `host` is where its root is for us."""
+    """The sources. Paths are the host's; `host` is its root in the agent's mount namespace."""
 
     host: Path = Path("/")
     kubelet_root: str = DEFAULT_ROOT
     config: str = ""
-    """Named by the user; empty: what the kubelet's command line says, else config.yaml in its root folder."""
+    """Named by the user; empty: from the kubelet's command line, otherwise config.yaml in its root folder."""
     config_dir: str = ""
     configz: Fetch | None = None
 
@@ -191,12 +191,12 @@ class Configuration(Struct, frozen=True):
     source: str
     assumed: bool = False
     written: int = 0
-    """When the youngest of its files was, in nanoseconds since 1970; 0: the kubelet itself said it."""
+    """When the newest of its files changed, in nanoseconds since 1970; 0: from /configz."""
     problems: tuple[str, ...] = ()
 
 
 async def read(sources: Sources, machine: Machine, minor: versions.Minor = versions.NEWEST) -> Configuration:
-    """The first source that makes a configuration; never raises for what they hold."""
+    """The first source that yields a configuration; never raises for its content."""
     problems: list[str] = []
     if sources.configz is not None:
         try:
@@ -221,13 +221,13 @@ async def _answer(configz: Fetch) -> bytes:
 
 
 def assumed(machine: Machine, minor: versions.Minor, *problems: str) -> Configuration:
-    """A kubelet's defaults, where its configuration cannot be known."""
+    """The kubelet's defaults, where its configuration is unknown."""
     defaults = configuration.read(HEAD, "defaults", machine, minor)
     return Configuration(defaults, "defaults", True, problems=(*problems, "the kubelet's defaults are assumed"))
 
 
 def from_configz(raw: bytes) -> Object:
-    """The answer of /configz, which names neither kind nor version in older kubelets."""
+    """Reads the answer of /configz; older kubelets omit kind and version."""
     try:
         told = msgspec.json.decode(raw[:LARGEST])
     except (ValueError, RecursionError) as problem:
@@ -241,7 +241,7 @@ def from_configz(raw: bytes) -> Object:
 def _from_files(sources: Sources) -> tuple[Object, str, int]:
     line = find_command_line(sources.at("/proc"), sources.kubelet_root)
     seen = line or CommandLine()
-    # A kubelet that is seen to run without a file has none, whatever lies around.
+    # A running kubelet without --config uses no file, even if one exists.
     default = "" if line else f"{sources.kubelet_root}/config.yaml"
     file, folder = sources.config or seen.config or default, sources.config_dir or seen.config_dir
     told = _loaded(sources.at(file)) if file else HEAD | {"evictionHard": {}}
@@ -251,13 +251,13 @@ def _from_files(sources: Sources) -> tuple[Object, str, int]:
     source = ", ".join(
         filter(None, (file, f"{len(drop_ins)} drop-ins" * bool(drop_ins), "flags" * bool(seen.overrules)))
     )
-    # Folders too: one is written when a file in it comes or goes.
+    # Folders, too: their time changes when a file is added or removed.
     places = {*(sources.at(each) for each in (file, folder) if each), *drop_ins, *(each.parent for each in drop_ins)}
     return overruled(told, seen.overrules), source or "the command line", max(map(hostfiles.written, places), default=0)
 
 
 def _loaded(path: Path) -> Object:
-    """The main file. What it does not say of evictions is filled in before drop-ins are merged over it."""
+    """The main file. Defaults of evictions are filled in before drop-ins are merged."""
     told = _parsed(path)
     evictions = fields.root(told, configuration.KIND, str(path)).at("evictionHard")
     if not evictions.given:
@@ -277,7 +277,7 @@ def _parsed(path: Path) -> Object:
 
 
 def _drop_ins(folder: Path) -> Iterator[Path]:
-    """In the order of their names, folders walked in place; links to folders are not followed, as in the kubelet."""
+    """Sorted by name, including subfolders; links to folders are not followed, as in the kubelet."""
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: os.fsencode(entry.name))
     except OSError as problem:
@@ -290,8 +290,8 @@ def _drop_ins(folder: Path) -> Iterator[Path]:
 
 
 def overruled(told: Object, flags: Mapping[str, Any]) -> Object:
-    """With flags over it, which replace whole fields; gates that no flag names stay."""
-    # Defaults of evictions belong to the main file alone; a drop-in that takes them away leaves none.
+    """Applies flags, which replace whole fields; feature gates are merged."""
+    # Defaults of evictions apply to the main file only; a drop-in can remove them.
     told = {"evictionHard": {}} | told
     gates: object = told.get("featureGates")
     if "featureGates" in flags and isinstance(gates, Mapping):
@@ -310,7 +310,7 @@ def through_api_server(sender: Sender, node: str) -> Fetch:
 
 
 def _asking(sender: Sender, path: str, words: str) -> Fetch:
-    # Sent once: there will be another look soon, and files to go by until then.
+    # Sent once: the next snapshot retries, and files serve until then.
     request = Request(verb="get", method="GET", path=path, words=words, repeat=Repeat.REFUSED)
 
     async def fetch() -> bytes:

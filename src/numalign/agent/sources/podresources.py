@@ -24,18 +24,18 @@ from numalign.process import rpc
 
 
 class DeviceEntry(Struct, frozen=True):
-    """A device on several zones comes as several entries with the same id (exporter spec 2.4)."""
+    """A device on several zones has several entries with the same id (exporter spec 2.4)."""
 
     resource: str
     ids: tuple[str, ...]
     zones: tuple[int, ...] | None
-    """None: the plugin said nothing about zones."""
+    """None: the plugin reported no topology."""
 
 
 class MemoryEntry(Struct, frozen=True, order=True):
     type: str
     size: int
-    """Bytes of the whole block, however many zones it spans."""
+    """Bytes of the whole block, over all its zones."""
     zones: tuple[int, ...]
 
 
@@ -94,9 +94,9 @@ GET_REQUEST: Final[Message] = {1: Field("name", "string"), 2: Field("namespace",
 
 
 class Reader:
-    """Remembers the parts of the last answers by their bytes: a second later, most of them are the same.
+    """Caches decoded parts of the last answers by their bytes: most of them repeat.
 
-    The kubelet sends them in any order, so whole answers are seldom the same."""
+    The kubelet sends them in random order, so whole answers seldom repeat."""
 
     def __init__(self) -> None:
         self._pods: dict[bytes, PodResources] = {}
@@ -165,7 +165,7 @@ def _block(tree: Tree) -> MemoryEntry:
 
 
 def _zones(topology: Tree) -> tuple[int, ...]:
-    # Zone 0 is the default of its type and does not travel (exporter spec 2.2).
+    # Zone 0 is protobuf's default and is not sent (exporter spec 2.2).
     return tuple(sorted(node.get("id", 0) for node in topology.get("nodes", ())))
 
 
@@ -184,7 +184,7 @@ SERVICE: Final = "v1.PodResourcesLister"
 SOCKET: Final = "pod-resources/kubelet.sock"
 """Below the kubelet's root folder."""
 PAUSES: Final = (0.05, 0.1, 0.2, 0.4)
-"""Before each further try while the kubelet's bucket of 100 calls a second is empty (exporter spec 2.1)."""
+"""Seconds before each retry while the kubelet's limit of 100 calls per second is exhausted (exporter spec 2.1)."""
 
 ErrorKind = Literal[
     "unavailable", "forbidden", "rate-limited", "unimplemented", "too-large", "timeout", "unreadable", "refused"
@@ -211,7 +211,7 @@ def endpoint(text: str) -> Path:
 
 
 class PodResourcesError(Exception):
-    """No answer that can be used: `kind` says which way, the text can go into a log as it is."""
+    """No usable answer: `kind` classifies it, and the text is a log message."""
 
     def __init__(self, kind: ErrorKind, text: str) -> None:
         super().__init__(text)
@@ -220,7 +220,7 @@ class PodResourcesError(Exception):
 
 
 class PodResourcesClient:
-    """For one event loop; calls may overlap. `close` at the end."""
+    """A client for one event loop; calls may overlap. Call `close` at the end."""
 
     def __init__(self, socket: Path, deadline: float = rpc.DEADLINE, pauses: Sequence[float] = PAUSES) -> None:
         self._link = rpc.Link(socket)
@@ -233,7 +233,7 @@ class PodResourcesClient:
         return await self._asked("List", b"", self._reader.pods)
 
     async def allocatable(self) -> Allocatable | None:
-        """None where the kubelet has no such call: before 1.21, or switched off."""
+        """None where the kubelet has no such call: before 1.21, or disabled."""
         try:
             return await self._asked("GetAllocatableResources", b"", self._reader.allocatable)
         except PodResourcesError as failure:
@@ -242,12 +242,12 @@ class PodResourcesClient:
             raise
 
     async def get(self, namespace: str, name: str) -> PodResources | None:
-        """None where the kubelet knows no such pod."""
+        """None where the kubelet does not know the pod."""
         request = protobuf.encode_message({"name": name, "namespace": namespace}, GET_REQUEST)
         try:
             return await self._asked("Get", request, got)
         except PodResourcesError as failure:
-            # The kubelet has no code for this, only words (exporter spec 2.6).
+            # The kubelet has no code for this, only a message (exporter spec 2.6).
             if failure.kind == "refused" and failure.text.endswith("not found"):
                 return None
             raise
@@ -275,7 +275,7 @@ class PodResourcesClient:
 
 
 def _is_rate_limit(failure: rpc.CallFailed) -> bool:
-    # An answer beyond the limit of this side has the same code.
+    # An answer beyond the client's size limit has the same code.
     return failure.code == "RESOURCE_EXHAUSTED" and "rate limit" in failure.text
 
 
@@ -283,11 +283,11 @@ def _error(call: str, failure: rpc.CallFailed) -> PodResourcesError:
     if _is_rate_limit(failure):
         return PodResourcesError("rate-limited", f"too many calls of the kubelet's podresources socket: {failure.text}")
     if call == "List" and failure.code == "UNIMPLEMENTED":
-        why = "this kubelet has no podresources v1, which came with 1.20; v1alpha1 tells neither CPUs nor zones"
+        why = "this kubelet has no podresources v1, which came with 1.20; v1alpha1 has neither CPUs nor zones"
         return PodResourcesError("unimplemented", why)
     if failure.code == "PERMISSION_DENIED":
-        why = f"the kubelet's podresources {call}: {failure.text}; it takes root, or the socket's group"
+        why = f"the kubelet's podresources {call}: {failure.text}; run as root or in the socket's group"
         return PodResourcesError("forbidden", why)
-    # A switched off call fails with no code of its own (exporter spec 2.3).
+    # A disabled call has no error code of its own (exporter spec 2.3).
     kind = "unimplemented" if "disabled" in failure.text else KINDS.get(failure.code, "refused")
     return PodResourcesError(kind, f"the kubelet's podresources {call}: {failure.text or failure.code}")

@@ -33,7 +33,7 @@ EVENT: Final[Message] = {1: Field("type", "int"), 2: Field("pod", POD)}
 
 
 class Change(IntEnum):
-    """What an event says; `SYNCED` comes once, without a pod, when all known ones have been sent."""
+    """The type of an event; `SYNCED` comes once, without a pod, after all known pods."""
 
     ADDED = 1
     MODIFIED = 2
@@ -59,7 +59,7 @@ class PodEvent(Struct, frozen=True):
 
 
 class PodsError(Exception):
-    """No answer that can be used; `absent` where this kubelet has no such socket or service, now or ever."""
+    """No usable answer; `absent` where this kubelet has no such socket or service."""
 
     def __init__(self, text: str, *, absent: bool = False) -> None:
         super().__init__(text)
@@ -67,13 +67,13 @@ class PodsError(Exception):
 
 
 class PodsClient:
-    """For one event loop. `close` at the end."""
+    """For one event loop. Call `close` at the end."""
 
     def __init__(self, socket: Path, deadline: float = rpc.DEADLINE) -> None:
         self._link = rpc.Link(socket)
         self._deadline = deadline
         self._known: dict[bytes, LocalPod] = {}
-        """Pods of the last answer by their bytes: most of them are the same in the next."""
+        """Pods of the last answer by their bytes: most of them repeat."""
 
     async def list(self) -> tuple[LocalPod, ...]:
         """Sorted by uid."""
@@ -86,11 +86,11 @@ class PodsClient:
         return tuple(sorted(self._known.values(), key=lambda pod: pod.uid))
 
     async def watch(self) -> AsyncIterator[PodEvent]:
-        """Until the kubelet ends it, which is a PodsError whenever it has a reason."""
+        """Yields events until the kubelet ends the stream; PodsError if it gives a reason."""
         try:
             async for answer in self._link.current().stream(f"/{SERVICE}/WatchPods", b""):
                 event = protobuf.decode_message(answer, EVENT)
-                # Kinds of events that are not known yet cannot be answered with anything.
+                # Unknown types of events are skipped.
                 if event.get("type") in Change.__members__.values():
                     yield PodEvent(Change(event["type"]), _pod(event["pod"]) if "pod" in event else None)
         except (rpc.CallFailed, BadProtobuf) as failure:
@@ -126,11 +126,11 @@ def _names(containers: list[Tree]) -> tuple[str, ...]:
 LOG: Final = logging.getLogger(__name__)
 PAUSE: Final = 10.0
 ABSENT: Final = 300.0
-"""Seconds until a kubelet without a pods socket is asked again whether it has one."""
+"""Seconds until a kubelet without a pods socket is tried again."""
 
 
 class PodsView:
-    """For one event loop. `close` at the end."""
+    """For one event loop. Call `close` at the end."""
 
     def __init__(self, socket: Path) -> None:
         self._socket = socket
@@ -139,7 +139,7 @@ class PodsView:
         self._synced = False
 
     async def list(self) -> tuple[LocalPod, ...]:
-        """PodsError where nobody can tell."""
+        """PodsError where the pods are unknown."""
         return tuple(self._pods.values()) if self._synced else await self._client.list()
 
     async def follow(self, heard: Callable[[], None]) -> None:
@@ -151,10 +151,10 @@ class PodsView:
                     self._take(event)
                     heard()
             except PodsError as problem:
-                LOG.debug("the kubelet's pods are not followed: %s", problem)
+                LOG.debug("Not following the kubelet's pods: %s", problem)
                 pause = ABSENT if problem.absent else PAUSE
             finally:
-                # What comes before the next stream is not heard.
+                # Events before the next stream are lost.
                 self._synced, self._pods = False, {}
                 await client.close()
             await asyncio.sleep(pause)

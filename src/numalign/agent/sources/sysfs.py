@@ -25,7 +25,7 @@ CPUS: Final = "sys/devices/system/cpu"
 ZONES: Final = "sys/devices/system/node"
 MEMORY: Final = "proc/meminfo"
 NO_SUCH_ZONE: Final = machinefile.MAX_DISTANCE
-"""Where a row of distances has a place for an id that no zone has; the kernel's own word for unreachable."""
+"""The distance of an id that no zone has; the kernel's value for unreachable."""
 HIGHEST_PRIVATE_CACHE: Final = 2
 
 LINE: Final = r"%s:[ \t]*([0-9]{1,15})[ \tkB]*$"
@@ -38,7 +38,7 @@ class Survey(Struct, frozen=True):
     machine: Machine
     """Online CPUs only, no devices."""
     offline: int = 0
-    """CPUs that are there and switched off, as a set."""
+    """The set of offline CPUs."""
     problems: tuple[str, ...] = ()
 
 
@@ -51,7 +51,7 @@ def survey(root: Path, name: str = "node") -> Survey:
     zones = _zones(files, ids, online) if ids else _one_zone_per_socket(files, online)
     seen = machinecores.mask([core for zone in zones for core in zone.cores])
     if not seen:
-        why = "no CPU is listed there; mount the host's /sys, or name the folder that has it"
+        why = "no CPU is listed there; mount the host's /sys, or name the folder that has it with --host-root"
         raise errors.BadObject(KIND, str(root), CPUS, why)
     if online & ~seen:
         files.note(ZONES, f"CPUs {machinecores.short_text(online & ~seen)} are online and in no zone; left out")
@@ -60,7 +60,7 @@ def survey(root: Path, name: str = "node") -> Survey:
 
 
 def unused_memory(root: Path, machine: Machine) -> dict[int, int]:
-    """Bytes that nobody uses at this moment, by zone; without those of which the kernel does not tell."""
+    """Free bytes by zone; zones without data are absent."""
     files = Files(root)
     paths = {zone.id: f"{ZONES}/node{zone.id}/meminfo" for zone in machine.zones}
     if not _zone_ids(files) and len(paths) == 1:
@@ -73,7 +73,7 @@ def _online(files: Files, known: int) -> int:
     listed = files.members(f"{CPUS}/online")
     if listed is not None:
         return listed
-    # Without CPU hotplug in the kernel there is no list, and no CPU can be off.
+    # A kernel without CPU hotplug has no such list, and all CPUs are online.
     return cpuset.of(cpu for cpu in cpuset.members(known) if files.number(f"{CPUS}/cpu{cpu}/online") != 0)
 
 
@@ -90,7 +90,7 @@ def _zones(files: Files, ids: Sequence[int], online: int) -> tuple[Zone, ...]:
     free = online
     for zone in ids:
         zones.append(_zone(files, ids, zone, free))
-        # No kernel puts a CPU into two zones, but no damaged file may either.
+        # A damaged file must not put a CPU into two zones.
         free &= ~machinecores.mask(zones[-1].cores)
     return tuple(zones)
 
@@ -112,26 +112,26 @@ def _cpus(files: Files, place: str) -> int:
 
 
 def _one_zone_per_socket(files: Files, online: int) -> tuple[Zone, ...]:
-    """A kernel that knows no zones; sockets stand for them, as in the kubelet."""
-    files.note(ZONES, "this kernel tells no zones; every socket is taken as one")
+    """For a kernel without zones; sockets replace them, as in the kubelet."""
+    files.note(ZONES, "this kernel has no zones; every socket is taken as one")
     cores = _cores(files, online)
     sockets = sorted({core.socket for core in cores})
     zones = [Zone(socket, tuple(core for core in cores if core.socket == socket)) for socket in sockets]
     if len(zones) == 1:
         return (structs.replace(zones[0], memory=_memory(files, MEMORY)),)
-    files.note(MEMORY, "how the memory is divided among the sockets is not known; none is shown")
+    files.note(MEMORY, "the memory of each socket is unknown; none is shown")
     return tuple(zones)
 
 
 def _cores(files: Files, cpus: int) -> tuple[Core, ...]:
-    """By their lowest CPU. A core is what has one id in one socket (kubelet spec 4)."""
+    """Sorted by lowest CPU. CPUs with the same id in the same socket form a core (kubelet spec 4)."""
     threads: dict[tuple[int, str], list[int]] = {}
     vague = 0
     for cpu in cpuset.members(cpus):
         core = files.number(f"{CPUS}/cpu{cpu}/topology/core_id")
         socket = files.number(f"{CPUS}/cpu{cpu}/topology/physical_package_id")
         vague |= (core is None or socket is None) << cpu
-        # Firmware that tells no sockets makes the kernel write -1.
+        # The kernel writes -1 where the firmware reports no sockets.
         key = max(0, socket or 0), f"cpu {cpu}" if core is None else str(core)
         threads.setdefault(key, []).append(cpu)
     if vague:
@@ -141,8 +141,8 @@ def _cores(files: Files, cpus: int) -> tuple[Core, ...]:
 
 
 def _with_uncores(files: Files, cores: list[Core]) -> tuple[Core, ...]:
-    """L3 groups as the kubelet learns of them: an L3 as large as the zone is none, and the first cache that cannot be
-    read ends the search, as on ARM guests, where there are none."""
+    """L3 groups as the kubelet finds them: an L3 cache as large as the zone does not count, and the first unreadable
+    cache ends the search, as on ARM guests without them."""
     grouped = list(cores)
     for place, core in enumerate(cores):
         caches = list(_shared_caches(files, f"{CPUS}/cpu{core.cpus[0]}/cache"))
@@ -155,7 +155,7 @@ def _with_uncores(files: Files, cores: list[Core]) -> tuple[Core, ...]:
 
 
 def _shared_caches(files: Files, place: str) -> Iterator[tuple[int, int] | None]:
-    """Id and CPUs of every cache that is not a core's own; None for one that says too little."""
+    """Id and CPUs of every cache that cores share; None for one with missing data."""
     for index in files.numbered(place, "index"):
         level = files.number(f"{place}/index{index}/level")
         if level is not None and level <= HIGHEST_PRIVATE_CACHE:
@@ -185,7 +185,7 @@ def _hugepages(files: Files, place: str) -> Iterable[HugePages]:
 
 
 def _distances(files: Files, path: str, ids: Sequence[int]) -> tuple[int, ...]:
-    """One place for each id up to the highest. The kernel writes those of zones that exist, one after the other."""
+    """One distance per id up to the highest. The kernel writes those of existing zones only."""
     text = files.text(path)
     if text is None:
         return ()

@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 DEAR: Final = 0.004
-"""Seconds of the processor that a look counts with before any was measured."""
+"""CPU seconds of a snapshot, assumed before the first is measured."""
 START: Final = "start"
 PERIOD: Final = "period"
 
@@ -22,29 +22,29 @@ class Pace(Struct, frozen=True, kw_only=True):
 
     period: float = 60.0
     jitter: float = 0.1
-    """The part of a period that chance may take away, so that none is ever longer."""
+    """The part of a period that jitter may take away; a period is never longer."""
     settle: float = 0.1
-    """From a wish to its look: the kubelet changes several files for one pod."""
+    """From a request to its snapshot: the kubelet changes several files for one pod."""
     gap: float = 1.0
-    """From look to look, unless the period says so."""
+    """Minimum distance of two snapshots."""
     share: float = 0.0
-    """The part of a core that looks may take while there always is a wish: they keep more distance then. 0: any."""
+    """The share of a core that snapshots may use under constant requests: their distance grows then. 0: no limit."""
     longest_gap: float = 5.0
 
 
 class Due(Struct):
-    """The next look: when, and who wished for it. Times are of a clock that never jumps."""
+    """The next snapshot: its time and its reasons. Times are monotonic."""
 
     pace: Pace
     last: float | None = None
-    """When the last look was."""
+    """When the last snapshot was taken."""
     periodic: float = 0.0
     wished: float | None = None
     later: tuple[tuple[float, str], ...] = ()
-    """Moments to come, soonest first."""
+    """Scheduled snapshots, earliest first."""
     reasons: frozenset[str] = frozenset({START})
     cost: float = 0.0
-    """Seconds of the processor that a look takes, as a sliding mean."""
+    """CPU seconds of a snapshot, as a sliding mean."""
 
     def wish(self, reason: str, now: float) -> None:
         self.reasons |= {reason}
@@ -52,11 +52,11 @@ class Due(Struct):
             self.wished = now + self.pace.settle
 
     def wish_later(self, reason: str, moment: float) -> None:
-        """A look at that moment, whatever happens before it."""
+        """Schedules a snapshot at that time, whatever happens before."""
         self.later = tuple(sorted({*self.later, (moment, reason)}))
 
     def at(self) -> float:
-        """The moment of the next look; the first is at once."""
+        """The time of the next snapshot; the first is due at once."""
         if self.last is None:
             return float("-inf")
         soonest = [moment for moment, _ in self.later[:1]] + ([] if self.wished is None else [self.wished])
@@ -68,12 +68,12 @@ class Due(Struct):
         return max(self.pace.gap, min(self.cost / self.pace.share, self.pace.longest_gap))
 
     def spent(self, seconds: float) -> None:
-        """What the processor did for one look. One that is much dearer than usual is no measure."""
+        """Takes the CPU time of a snapshot. Outliers are ignored."""
         usual = self.cost or DEAR
         self.cost = 0.8 * usual + 0.2 * min(seconds, 3 * usual)
 
     def take(self, now: float, chance: float) -> frozenset[str]:
-        """Look now: why. `chance` from 0 up to 1 spreads the next period."""
+        """Starts a snapshot and returns its reasons. `chance` in [0, 1) is the jitter of the next period."""
         due = {reason for moment, reason in self.later if moment <= now}
         if self.last is not None and now >= self.periodic:
             due.add(PERIOD)

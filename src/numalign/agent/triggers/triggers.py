@@ -26,28 +26,28 @@ SOCKET: Final = "podresources"
 NOTIFIED: Final = "notified"
 ASKED: Final = "asked"
 LOOK: Final = 1.0
-"""Seconds between two looks at files of which the kernel does not tell."""
+"""Seconds between two polls of files that inotify does not cover."""
 
 
 def notification(text: str) -> Path | None:
-    """The file by which others ask for a look; None for nothing. BadObject for a folder, which RTE refuses as well."""
+    """The notification file; None for empty text. BadObject for a folder, which RTE refuses, too."""
     path = Path(text)
     if text and path.is_dir():
-        why = f"{text} is a folder; name a file in it, which others touch"
+        why = f"{text} is a folder; name a file in it that other programs touch"
         raise errors.BadObject("Agent", "settings", "notify file", why)
     return path if text else None
 
 
 def of_kubelet(root: Path, notification: Path | None = None, socket: Path | None = None) -> dict[Path, str]:
-    """The files of a kubelet with this root folder, and the one by which others ask for a look (exporter spec 4.8)."""
+    """The files of a kubelet with this root folder, and the notification file (exporter spec 4.8)."""
     state = {root / file: STATE for file in (checkpoints.CPU, checkpoints.MEMORY, checkpoints.DEVICES)}
-    # Who writes through a link touches another file.
+    # Writing through a link touches another file.
     asked = dict.fromkeys((notification, notification.resolve()), NOTIFIED) if notification else {}
     return state | {socket or root / podresources.SOCKET: SOCKET} | asked
 
 
 class Triggers:
-    """`async with`; one task waits, anyone may ask."""
+    """Use with `async with`; one task waits, any task may request a snapshot."""
 
     def __init__(self, files: Mapping[Path, str], pace: Pace | None = None, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
@@ -55,7 +55,7 @@ class Triggers:
         self._watch = Watch(files, self.ask)
         self._woken = asyncio.Event()
         self._began = (self._clock.now(), time.process_time())
-        """The last look, by the clock and by the processor."""
+        """The last snapshot, in clock time and CPU time."""
 
     async def __aenter__(self) -> Triggers:
         self._watch.open()
@@ -65,24 +65,24 @@ class Triggers:
         self._watch.close()
 
     def ask(self, reason: str = ASKED) -> None:
-        """A look soon."""
+        """Requests a snapshot soon."""
         self._due.wish(reason, self._clock.now())
         self._woken.set()
 
     def ask_again(self, after: float, reason: str = ASKED) -> None:
-        """A look so many seconds from now: the kubelet frees what a pod held some time after it ended."""
+        """Requests a snapshot after a delay: the kubelet frees a pod's resources some time after it ended."""
         self._due.wish_later(reason, self._clock.now() + after)
         self._woken.set()
 
     async def wait(self) -> frozenset[str]:
-        """Until the next look is due: the reasons for it. The first is due at once."""
+        """Waits for the next snapshot and returns its reasons. The first is due at once."""
         look = time.process_time() - self._began[1]
         while (pause := self._due.at() - self._clock.now()) > 0:
             self._woken.clear()
             await self._woken_within(pause if self._watch.covered else min(pause, LOOK))
             self._watch.look()
         now, used = self._clock.now(), time.process_time()
-        # While there is always something to look at, all that the process does is done for looks.
+        # Under constant requests, all CPU time of the process counts for snapshots.
         busy = now - self._began[0] <= self._due.pace.longest_gap
         self._due.spent(used - self._began[1] if busy else look)
         self._began = now, used
@@ -114,7 +114,7 @@ class DeviceWatch:
         return found
 
     async def follow(self, changed: Callable[[], None], clock: Clock) -> None:
-        """Until cancelled. A kubelet that does not answer is for others to tell."""
+        """Runs until cancelled. Failures of the kubelet are ignored here; snapshots report them."""
         while True:
             await clock.sleep(EVERY)
             if self._told and await self._has_changed():

@@ -44,7 +44,7 @@ class AssignedPod(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class StateFollower(Protocol):
-    """Keeps something of its own in step with the world; told after each change."""
+    """Derived state that is notified after each change."""
 
     def node_changed(self, row: int) -> None:
         """The node was put, replaced or dropped."""

@@ -130,7 +130,7 @@ class Totals:
         self._move(row, charge, -1)
 
     def counted(self, amounts: ResourceList) -> list[tuple[int, int]]:
-        """By column; resources that the stock scheduler does not count are left out."""
+        """By column; resources that kube-scheduler does not count are left out."""
         return [(self.column(name), counted(name, amount)) for name, amount in amounts.items() if is_counted(name)]
 
     def grow(self, rows: int) -> None:

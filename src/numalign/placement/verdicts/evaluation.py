@@ -6,6 +6,7 @@ decide go one by one to `ask`, which `exactflavour` provides. Codes and scores a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -26,6 +27,10 @@ from numalign.placement.verdicts.verdicts import VerdictTable
 
 Ask = Callable[[VerdictTable, int], int]
 """A row's code or score for a shape, by whatever is exact for this row."""
+
+
+SOME: Final = 16
+"""Rows up to which arrays over them do not pay."""
 
 
 class Evaluation:
@@ -52,10 +57,11 @@ class Evaluation:
 
     def survey(self, table: VerdictTable, rows: Rows) -> None:
         """Put the answers of these rows into the table, kind by kind."""
+        if len(rows) <= SOME:
+            return self._survey_some(table, rows.tolist())
         kinds = self._columns.kind[: len(rows)] if rows is self._columns.every_row else self._columns.kind[rows]
         if (kinds == kinds[0]).all():
-            self._survey_kind(table, kinds.item(0), rows)
-            return
+            return self._survey_kind(table, kinds.item(0), rows)
         for kind in np.unique(kinds).tolist():
             self._survey_kind(table, kind, rows[kinds == kind])
 
@@ -126,6 +132,27 @@ class Evaluation:
                 return code
         table.masks[row] = chargerow.NO_MASK
         return self._ask(table, row)
+
+    def _survey_some(self, table: VerdictTable, rows: Sequence[int]) -> None:
+        """A few rows: the kernel gets them together, the rest is quicker one by one than with arrays."""
+        flat, by_kernel = self._columns.flat, dict[int, list[int]]()
+        for row in rows:
+            kind = flat.kind[row]
+            if kind < 0 or flat.loose[row] or not self._has_room(table, kind, row):
+                table.codes[row] = self.row(table, row)
+            else:
+                by_kernel.setdefault(kind, []).append(row)
+        for kind, some in by_kernel.items():
+            wish = self.judgement(table, kind)
+            found = self.kernel.evaluate(self.block(kind), np.array(some, np.int32), self.plan(table, kind))
+            table.masks[some] = found.masks
+            for row, code in zip(some, found.code_or_score.tolist(), strict=True):
+                if code == Code.NOT_DECIDED:
+                    table.masks[row] = chargerow.NO_MASK
+                table.codes[row] = lowered(self._ask(table, row) if code == Code.NOT_DECIDED else code, wish)
+
+    def _has_room(self, table: VerdictTable, kind: int, row: int) -> bool:
+        return nodetotals.fits_row(self._columns, row, table.totals) and self.judgement(table, kind).allowed
 
     def _survey_kind(self, table: VerdictTable, kind: int, rows: Rows) -> None:
         """Rows of one kind."""

@@ -23,7 +23,7 @@ from numalign.placement.kernels.plan import Plan
 from numalign.placement.verdicts.chargerow import Spots
 
 FEW: Final = 12
-"""Rows up to which one after the other is faster than arrays over them."""
+"""Trials that a table remembers."""
 
 Settled = tuple[Spots, Template]
 """What a pod whose zones are settled takes and holds."""
@@ -139,20 +139,12 @@ class Verdicts:
             return None
         table.make_room(self._columns.room)
         seen, table.seen = table.seen, log.generation
-        few = log.few_since(seen) if seen >= 0 else None
+        few = log.few_since(seen, 1) if seen >= 0 else None
         if few is None:
-            return self._refresh_many(table, log.since(seen) if seen >= 0 else None)
-        for row in set(few):
+            rows = log.since(seen) if seen >= 0 else None
+            rows = self._columns.every_row if rows is None else rows
+            self.evaluated += len(rows)
+            return self._judge.survey(table, rows)
+        for row in few:
             self.evaluated += 1
-            table.codes[row] = self._judge.row(table, row)
-
-    def _refresh_many(self, table: VerdictTable, rows: Rows | None) -> None:
-        """None: all there are."""
-        if rows is None:
-            rows = self._columns.every_row
-        self.evaluated += len(rows)
-        if len(rows) > FEW:
-            self._judge.survey(table, rows)
-            return
-        for row in rows.tolist():
             table.codes[row] = self._judge.row(table, row)

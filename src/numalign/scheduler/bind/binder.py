@@ -61,10 +61,10 @@ class PendingBinding(Struct, frozen=True, eq=False):
 
 
 class BindingRecords(Protocol):
-    """Whoever keeps the books of decisions."""
+    """Where the binder reads and records the state of bindings."""
 
     def is_open(self, bind: PendingBinding) -> bool:
-        """Whether it is still to be carried out: nobody bound or deleted the pod meanwhile."""
+        """Whether the pod is still to be bound: it was neither deleted nor bound meanwhile."""
 
     def has_node(self, name: str) -> bool: ...
 
@@ -74,7 +74,7 @@ class BindingRecords(Protocol):
         """It did not happen, and will not."""
 
     def over(self, bind: PendingBinding) -> None:
-        """The pod is gone, or bound by somebody else."""
+        """The pod was deleted, or bound by another scheduler."""
 
 
 class Binder:

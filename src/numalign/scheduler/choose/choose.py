@@ -33,7 +33,7 @@ TRIED: Final = -1
 
 
 class Attempt(Struct, frozen=True, kw_only=True):
-    """One pod's turn, and what beside it decides."""
+    """One attempt to schedule a pod, with its inputs."""
 
     pod: Pod
     shape: Shape
@@ -45,7 +45,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
     leaving: Mapping[int, tuple[str, ...]] = {}
     """By row: pods, by uid, that are about to end for those."""
     kept_off: Mapping[int, str] = {}
-    """By row: nodes that turned away its like lately, with why."""
+    """By row: nodes that the storm guard avoids, with the reason."""
     start: int = 0
     """Where the search for nodes begins, if it is not for all."""
     ranking: ScoreDetails | None = None
@@ -59,7 +59,7 @@ class Chosen(Struct, frozen=True):
 
 
 class NoNode(Struct, frozen=True, kw_only=True):
-    """Nobody takes it. Either a rule refused the pod as such, or every node has somebody who refused it."""
+    """No node fits. Either a plugin rejected the pod as a whole, or each node was rejected by some plugin."""
 
     nodes: int
     refused: Refused | None = None
@@ -91,7 +91,7 @@ NO_ROWS: Final[Rows] = np.zeros(0, np.intp)
 
 def choose(attempt: Attempt, profile: Profile, cluster: Cluster, rng: Randomness) -> Chosen | NoNode:
     if attempt.kept_off and not profile.zones:
-        # The stock scheduler has no storm guard.
+        # kube-scheduler has no storm guard.
         attempt = structs.replace(attempt, kept_off={})
     return _by_ranks(attempt, profile, cluster, rng) or _among_all(attempt, profile, cluster, rng)
 

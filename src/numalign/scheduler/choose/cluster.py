@@ -214,7 +214,7 @@ class Cluster:
 
 
 def _is_repeated(old: NodeResourceTopology, new: NodeResourceTopology) -> bool:
-    """Whether it says nothing else; when it was written, and by whom, does not count."""
+    """Whether the report is equal apart from its metadata."""
     annotations = old.metadata.annotations == new.metadata.annotations
     return annotations and structs.replace(new, metadata=old.metadata) == old
 

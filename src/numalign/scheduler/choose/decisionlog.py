@@ -106,7 +106,7 @@ class DecisionLog:
 
 
 FORGETFUL: Final = DecisionLog(most=0)
-"""Keeps nothing; for whoever runs a part of the scheduler alone."""
+"""Records nothing; for callers that run a part of the scheduler alone."""
 
 
 class RecordedRandomness:

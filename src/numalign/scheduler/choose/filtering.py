@@ -26,7 +26,7 @@ from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.rule import FITS, FilterRule, Prepared, Refusal, Rows
 from numalign.scheduler.profiles import Profile
 
-NOBODY: Final = -1
+NO_PLUGIN: Final = -1
 LEFT_OUT: Final = -2
 """Instead of a rule's place: refused before the rules were asked."""
 FEW: Final = 4
@@ -56,7 +56,7 @@ class Filtered(Struct, frozen=True, kw_only=True):
     rows: Rows
     steps: tuple[PreparedFilter, ...]
     by: Places
-    """The place of the first step that refuses the node; `NOBODY`, `LEFT_OUT`."""
+    """The place of the first step that refuses the node; `NO_PLUGIN`, `LEFT_OUT`."""
     codes: Said
     """What that step said."""
     left_out: Refused | None = None
@@ -67,13 +67,13 @@ class Filtered(Struct, frozen=True, kw_only=True):
     @property
     def fitting(self) -> Rows:
         if self.few is not None:
-            return self.rows[[place for place in self.few if self.by[place] == NOBODY]]
-        return self._where(NOBODY)
+            return self.rows[[place for place in self.few if self.by[place] == NO_PLUGIN]]
+        return self._where(NO_PLUGIN)
 
     def has(self, row: int) -> bool:
-        """Whether nobody refuses that node."""
+        """Whether no plugin rejects that node."""
         where = int(np.searchsorted(self.rows, row))
-        return where < len(self.rows) and self.rows[where] == row and self.by[where] == NOBODY
+        return where < len(self.rows) and self.rows[where] == row and self.by[where] == NO_PLUGIN
 
     def tallies(self) -> list[tuple[str, Refusal, Rows]]:
         """By plugin and refusal: the rows it holds for."""
@@ -100,7 +100,7 @@ def filtered(pod: Pod, rules: Sequence[FilterRule[Any]], world: ClusterState) ->
     rows = world.node_rows
     if only is not None and len(only.names) <= FEW:
         return _among_few(steps, only, world)
-    by, codes = np.full(len(rows), NOBODY, np.int16), np.zeros(len(rows), np.int32)
+    by, codes = np.full(len(rows), NO_PLUGIN, np.int16), np.zeros(len(rows), np.int32)
     if only is not None:
         by[~np.isin(rows, only.rows(world))] = LEFT_OUT
     for place, step in enumerate(steps):
@@ -109,7 +109,7 @@ def filtered(pod: Pod, rules: Sequence[FilterRule[Any]], world: ClusterState) ->
         if not every.any():
             continue
         said = every[rows]
-        refused = (said != FITS) & (by == NOBODY)
+        refused = (said != FITS) & (by == NO_PLUGIN)
         by[refused] = place
         codes[refused] = said[refused]
     return Filtered(rows=rows, steps=steps, by=by, codes=codes, left_out=only.refused if only else None)
@@ -131,7 +131,7 @@ def respecting(found: Filtered, promised: Mapping[int, Sequence[Pod]], zones: Sa
     `zones`: codes of the engine, by row; of nodes that it refuses nothing more need be known."""
     if not promised:
         return
-    fitting = np.flatnonzero(found.by == NOBODY)
+    fitting = np.flatnonzero(found.by == NO_PLUGIN)
     if zones is not None:
         fitting = fitting[zones[found.rows[fitting]] >= 0]
     for where in fitting[_among(found.rows[fitting], promised)].tolist():
@@ -152,7 +152,7 @@ def _with_others(steps: Sequence[PreparedFilter], row: int, others: Sequence[Pod
         code = step.rule.filter_row(step.prepared, row, (), others)
         if code != FITS:
             return place, code
-    return NOBODY, FITS
+    return NO_PLUGIN, FITS
 
 
 def prepared(pod: Pod, rules: Sequence[FilterRule[Any]], world: ClusterState) -> tuple[PreparedFilter, ...] | Refused:

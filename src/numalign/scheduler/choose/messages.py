@@ -57,7 +57,7 @@ def refusal(found: NoNode, pod: Pod, shape: Shape, engine: Engine) -> Refusal:
 
 
 def _of_pod(found: NoNode) -> Refusal:
-    """A rule said no before it looked at nodes; what single nodes would say is not told then."""
+    """A plugin rejected the pod in PreFilter; reasons of single nodes are not reported then."""
     assert found.refused is not None
     said = found.refused.refusal.reasons
     message = f"0/{found.nodes} nodes are available: {', '.join(said)}." if found.nodes else wording.NO_NODES

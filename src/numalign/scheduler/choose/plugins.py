@@ -93,7 +93,7 @@ class DynamicResources:
             return LEFT_ALONE
         for container in (*pod.spec.init_containers, *pod.spec.containers):
             for resource, amount in container.resources.requests.items():
-                # Nearly all are CPU and memory; names with a slash are somebody's own.
+                # Nearly all are CPU and memory; only names with a slash can be extended resources.
                 backing = self._backing(resource) if "/" in resource and amount.nanos else ""
                 if backing:
                     return Refusal((BACKED.format(resource=resource, name=backing),), unresolvable=True)
@@ -113,7 +113,7 @@ class TrackedBudget(Struct, frozen=True):
     selector: Matcher
 
     def covers(self, pod: Pod) -> bool:
-        """A budget whose selector asks for nothing covers nobody, and nobody without labels is covered."""
+        """A budget with an empty selector covers no pod, and a pod without labels is not covered."""
         labels = pod.metadata.labels
         return bool(labels) and not self.selector.is_empty and self.selector.matches(labels)
 

@@ -118,7 +118,7 @@ class NodeRanks:
         self._codes: Codes = np.full(world.capacity, OUT, np.int32)
         """The engine's, as far as ranks know them."""
         self._podium: BestRanks | None = None
-        """Made when somebody picks from it."""
+        """Made at the first pick."""
         self._table: VerdictTable | None = None
         """The engine's answers, as they were found last; None: never. With it, how far changes are known."""
         self._turned_down = self._judged = self._seen = 0
@@ -250,7 +250,7 @@ class NodeRanks:
         return sum([weight * each.row(row) for weight, each in self._scores])
 
     def _ranks_of(self, rows: Rows) -> NDArray[np.int64]:
-        """Twin of `_look_at` for many rows, all of them open."""
+        """The same as `_look_at` for many rows, all of them open."""
         codes = self._codes[rows]
         fits = codes >= 0
         for each in self._filters:

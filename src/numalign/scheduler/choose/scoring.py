@@ -28,7 +28,7 @@ Parts = dict[str, Scores]
 
 
 def totals(pod: Pod, rules: Sequence[Scored], world: ClusterState, rows: Rows, parts: Parts | None = None) -> Scores:
-    """`parts`: filled in, for whoever wants to know where totals come from."""
+    """`parts`: filled in with the scores by plugin."""
     total: NDArray[np.int64] = np.zeros(len(rows), np.int64)
     for scored in rules:
         prepared = scored.rule.prepare_score(pod, world, rows)
@@ -121,7 +121,7 @@ class ScoreDetails:
 
 
 class _NoScoreDetails(ScoreDetails):
-    """For attempts that nobody wants to know more about."""
+    """For attempts without details."""
 
     def ended(self, phase: Phase) -> None: ...
 

@@ -37,7 +37,7 @@ V = TypeVar("V")
 
 
 class Replicas(NamedTuple):
-    """Pods of one shape that one controller makes, by its uid; whoever places them."""
+    """Pods of one shape and one controller, by its uid, no matter which scheduler places them."""
 
     owner: str
     shape: int
@@ -51,7 +51,7 @@ TEXTS: Final[Mapping[type, str]] = MappingProxyType(
         Replicas: wording.REJECTED_REPLICAS,
     }
 )
-NOBODY: Final[Mapping[int, str]] = MappingProxyType({})
+NO_NODES: Final[Mapping[int, str]] = MappingProxyType({})
 
 
 class GuardedNode(Struct):
@@ -74,7 +74,7 @@ class StormGuard:
         """By node."""
 
     def rejected(self, like: Like, node: str, reason: str, now: float) -> float:
-        """One of them was turned away; for how many seconds they are kept off at least, 0: they are not."""
+        """Records a rejection. Returns the seconds for which the node is avoided at least; 0: it is not."""
         before = self._kept.get((like, node))
         count = before.count + 1 if before is not None and now - before.last < MEMORY else 1
         further = count - (ENOUGH_OF_OTHERS if isinstance(like, Replicas) else 1)
@@ -97,17 +97,17 @@ class StormGuard:
     def kept_off(self, pod: Pod, shape: int, rows: Mapping[str, int], now: float) -> Mapping[int, str]:
         """Rows that the pod does not go to now, each with why."""
         if not self._kept:
-            return NOBODY
+            return NO_NODES
         found = dict[int, str]()
         for like in _likes(pod, shape):
             for node in self._nodes.get(like, ()):
                 kept = self._kept[like, node]
                 if node in rows and is_on(kept, now):
                     found.setdefault(rows[node], f"{TEXTS[type(like)]} ({kept.reason})")
-        return found or NOBODY
+        return found or NO_NODES
 
     def ended(self, now: float) -> list[str]:
-        """Nodes that take pods again which they were kept off; each is told once. Old rejections are forgotten."""
+        """Nodes that are allowed again, each returned once. Drops old records."""
         ended: set[str] = set()
         for (_, node), kept in self._kept.items():
             if not kept.told and not is_on(kept, now):
@@ -139,7 +139,7 @@ class StormGuard:
 
 
 def replicas(pod: Pod, shape: int) -> Replicas | None:
-    """Who it is one of; None: nobody would replace it."""
+    """The replicas that the pod is one of; None: no controller would replace it."""
     owner = pod.metadata.controller
     return Replicas(owner.uid, shape) if owner is not None else None
 

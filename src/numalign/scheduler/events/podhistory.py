@@ -65,7 +65,7 @@ class PodHistories:
             _log(logging.DEBUG, pod, what, fields)
 
     def warn(self, pod: ObjectMeta, what: str, **fields: object) -> None:
-        """The same, where somebody should know without having to ask."""
+        """The same as a warning in the log."""
         self._keep(pod, what, fields)
         _log(logging.WARNING, pod, what, fields)
 
@@ -95,4 +95,4 @@ def _log(level: int, pod: ObjectMeta, what: str, fields: Mapping[str, object]) -
 
 
 SILENT: Final = PodHistories(lambda: 0.0, most_pods=0)
-"""Keeps nothing; for whoever runs a part of the scheduler alone."""
+"""Records nothing; for callers that run a part of the scheduler alone."""

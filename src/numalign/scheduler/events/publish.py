@@ -91,7 +91,7 @@ class Publisher:
         self._record(Occurrence(regarding=_reference(pod), reason=reason, action=action, note=note, type="Warning"))
 
     def cleared(self, pod: ObjectMeta) -> None:
-        """A pod that its node turned away is deleted, if people want that."""
+        """Deletes a pod that its kubelet rejected (`deleteRejectedPods`)."""
         if self._leads():
             self._to_delete.append(pod)
             self._wake.set()

@@ -39,7 +39,7 @@ class RejectedNodes(Struct, frozen=True, kw_only=True, dict=True):
 
     plugin: str
     texts: tuple[str, ...]
-    """In the words of the stock scheduler and its plugins."""
+    """In the words of kube-scheduler and its plugins."""
     reason: Reason | None = None
     """With amounts, where it is about them."""
     unresolvable: bool = False

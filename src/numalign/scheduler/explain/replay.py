@@ -36,7 +36,7 @@ class NodeReplay(Struct, frozen=True, kw_only=True):
     ranked: NodeScore | None = None
     """None: it was not scored."""
     occupied: Occupancy | None = None
-    """None: it has no report, or nobody keeps books."""
+    """None: the node has no report, or the flavour keeps no ledger."""
 
 
 class ReplayResult(Struct, frozen=True, kw_only=True):
@@ -80,7 +80,7 @@ def repeated(taken: Snapshot, name: str, node: str = "") -> ReplayResult:
 
 
 def _recalled(decisions: Sequence[DecisionRecord], uid: str) -> tuple[DecisionRecord | None, list[str]]:
-    """The pod's last attempt, and whoever was tried after it."""
+    """The pod's last attempt, and the attempts after it."""
     places = [place for place, each in enumerate(decisions) if each.uid == uid]
     if not places:
         return None, []
@@ -121,6 +121,6 @@ def _profile(made: Restored, pod: Pod) -> Profile:
     found = made.profiles.get(pod.spec.scheduler_name)
     if found is None:
         served = ", ".join(made.profiles)
-        why = f'"{pod.spec.scheduler_name}" is served by nobody in the snapshot, whose scheduler serves {served}'
+        why = f'"{pod.spec.scheduler_name}" is not a scheduler of the snapshot, which has {served}'
         raise BadObject("Pod", pod.metadata.full_name, "spec.schedulerName", why)
     return found

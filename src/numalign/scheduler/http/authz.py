@@ -59,7 +59,7 @@ ACCESS_REVIEWS: Final = resources.of("authorization.k8s.io/v1", "subjectaccessre
 
 
 def guard(client: Client, open_to_all: Sequence[str] = OPEN) -> Guard:
-    """`open_to_all`: paths that nobody is asked about; one that ends in * has everything under it."""
+    """`open_to_all`: paths without authorization; one that ends in * includes everything below it."""
     return _Gate(client, open_to_all).refusal
 
 

@@ -27,7 +27,7 @@ JSON: Final = "application/json"
 PIECES: Final = 64
 """Objects or lines that are written in a row."""
 AT_ONCE: Final = 16
-"""Nodes that are told in a row before pods get their turn."""
+"""Nodes written at a time before the event loop runs other tasks."""
 SYNCED: Final = ("sched-handler-sync", "informer-sync")
 """One and the same here: an informer has seen everything when its handler has."""
 T = TypeVar("T")
@@ -55,7 +55,7 @@ def pages(scheduler: Scheduler, config: Configuration, election: Election | None
 
 
 async def _state(scheduler: Scheduler, asked: PageRequest) -> PageResponse:
-    """With `nodes` every node is told, too, and pods go on being scheduled meanwhile."""
+    """With `nodes` all nodes are included; scheduling continues meanwhile."""
     told = dump.state(scheduler, asked.query.get("pod", ""), asked.query.get("node", ""))
     if "nodes" not in asked.query:
         return _json(told)

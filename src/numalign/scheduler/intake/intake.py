@@ -59,7 +59,7 @@ class Intake:
         clears_rejected: bool = False,
         histories: PodHistories = SILENT,
     ) -> None:
-        """`clears_rejected`: delete pods of ours that their node turned away."""
+        """`clears_rejected`: delete pods of ours that their kubelet rejected."""
         self._cluster, self._queue, self._profiles = cluster, queue, profiles
         self._publisher, self._rejections, self._metrics = publisher, rejections, counts
         self._clock, self._wake, self._clears_rejected = clock, wake, clears_rejected
@@ -91,7 +91,7 @@ class Intake:
         wakes = self._cluster.node(new)
         for event in events:
             self._queue.move(ObjectChange(event, old, new), now)
-        # Heartbeats wake nobody.
+        # Heartbeats make no pod schedulable.
         if events:
             self._woken(wakes)
 
@@ -109,7 +109,7 @@ class Intake:
             self._woken(self._cluster.report_gone(change.old.metadata.name))
 
     def shelved(self, shelf: Shelf[V], resource: Resource) -> Callable[[Change[V]], None]:
-        """For objects that rules look up, and whose changes may help somebody."""
+        """For objects that plugins read, and whose changes may make pods schedulable."""
 
         def handle(change: Change[V]) -> None:
             if change.new is not None:
@@ -207,7 +207,7 @@ class Intake:
         self._woken(wakes)
 
     def _tell(self, pod: Pod, what: str, **fields: object) -> None:
-        """Others' pods have no story here."""
+        """Only pods of our profiles have a history."""
         if pod.spec.scheduler_name in self._profiles:
             self._histories.tell(pod.metadata, what, **fields)
 

@@ -40,7 +40,7 @@ from numalign.scheduler.queue.nominations import Nominations
 
 
 class DryRunResult(Struct, frozen=True, kw_only=True):
-    """Whom to evict from a node, or why that is no use."""
+    """The victims on a node, or why preemption does not help there."""
 
     victims: Victims | None = None
     reasons: tuple[str, ...] = ()
@@ -99,7 +99,7 @@ class Trial:
     def __init__(self, asked: TrialPod, row: int, beside: Sequence[Pod]) -> None:
         self._asked, self._row, self._beside = asked, row, beside
         self.holders = asked.whatif.holders(row)
-        """What pods hold in which zones; whoever holds nothing does not matter there."""
+        """The zones of each pod that holds resources of a zone."""
         self._admitted: dict[frozenset[str], bool] = {}
         self._others = tuple(step for step in asked.steps if not isinstance(step.prepared, ResourceRequests))
 
@@ -195,7 +195,7 @@ class DryRunTable:
         return int(rows[0])
 
     def reasons(self, rows: Rows) -> Counter[str]:
-        """Why nobody need leave these, how often each."""
+        """Reasons why preemption does not help on these rows, with counts."""
         found = Counter[str]()
         places, counts = np.unique(self._why[rows], return_counts=True)
         for place, count in zip(places.tolist(), counts.tolist(), strict=True):
@@ -228,7 +228,7 @@ class DryRunCache:
     def candidates(self, asked: DryRun, table: DryRunTable, rows: Rows, enough: int) -> Rows:
         """The first of these rows that have victims: so many, and one among them that goes against no budget."""
         own = self._world.rows.get(self._nominations.node_of(asked.pod.metadata.uid), -1)
-        # What others are told about that node has this very pod among those who were promised its room.
+        # Cached results of that node count this pod among its nominated pods.
         table.forget(rows[rows == own])
         while True:
             states = table.states[rows]

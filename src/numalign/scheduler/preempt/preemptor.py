@@ -137,7 +137,7 @@ class Evictor:
         self._waiting: asyncio.Queue[Job] = asyncio.Queue()
 
     def start(self, preemptor: Pod, node: str, victims: Sequence[Pod]) -> None:
-        # Whoever is on the way out already need not be told again.
+        # Victims that are terminating already need no further call.
         staying = tuple(each for each in victims if each.metadata.deletion_timestamp is None)
         if not staying:
             return

@@ -22,7 +22,7 @@ LOWEST: Final = 1 << 31
 Fits = Callable[[Collection[str]], bool]
 """Whether the preemptor fits with pods of these uids gone."""
 Rank = tuple[int, int, int, int, float]
-"""What the stock scheduler chooses by; less is better."""
+"""What kube-scheduler chooses by; less is better."""
 
 
 class Victims(Struct, frozen=True):
@@ -45,10 +45,10 @@ def started(pod: Pod) -> float:
 
 
 def chosen(lower: Sequence[Pod], violating: Collection[str], zones: Mapping[str, int], fits: Fits) -> Victims | None:
-    """None: nobody has to go. `lower` by importance, and the preemptor fits if all of them are gone; `zones` by uid as
+    """None: no victim is needed. `lower` by importance; the preemptor fits if all of them are gone. `zones` by uid as
     masks: where pods hold something."""
     best = _reprieved(lower, violating, fits)
-    # One victim cannot be bettered: whoever is less important was taken away when that one was given back.
+    # One victim is optimal: less important pods were tried when this one could not be reprieved.
     for of_zone in _by_zone(lower, zones) if len(best.pods) > 1 else ():
         if len(of_zone) < len(lower) and fits([pod.metadata.uid for pod in of_zone]):
             best = min(best, _reprieved(of_zone, violating, fits), key=lambda each: each.rank)

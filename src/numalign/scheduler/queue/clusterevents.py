@@ -79,7 +79,7 @@ class ObjectChange(Struct, frozen=True):
     old: object = None
     new: object = None
     uid: str = ""
-    """The only waiting pod it concerns; empty: whoever it may help."""
+    """The only pending pod that it concerns; empty: all pending pods."""
 
 
 ATTEMPT_FAILED: Final = "ScheduleAttemptFailure"
@@ -105,7 +105,7 @@ def pod_changes(old: Pod, new: Pod, resource: Resource) -> tuple[ClusterEvent, .
 
 
 def node_changes(old: Node, new: Node) -> tuple[ClusterEvent, ...]:
-    """What of a node changed that may matter to somebody: a heartbeat gives nothing."""
+    """Changes of a node that can make pods schedulable; none for a heartbeat."""
     return tuple(ClusterEvent(Resource.NODE, action) for action in _node_actions(old, new))
 
 

@@ -42,7 +42,7 @@ def frees_port(pod: Pod, gone: Pod | None, _: object = None) -> bool:
 
 
 def wishes_otherwise(_: Pod, old: Pod | None, new: Pod | None) -> bool:
-    """For zones: the waiting pod itself asks for another alignment, or what nobody understood was corrected."""
+    """For zones: the pending pod requests another alignment, or its invalid annotations were corrected."""
     if old is None or new is None:
         return True
     before, after = old.metadata.annotations, new.metadata.annotations

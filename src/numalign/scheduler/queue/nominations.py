@@ -104,7 +104,7 @@ class Nominations:
 
 
 class ByRow(Mapping[int, T]):
-    """What is known of nodes that have nominated pods, by row, each read when somebody asks: there may be thousands."""
+    """Data of nodes with nominated pods, by row, computed on access because there may be thousands."""
 
     def __init__(self, nominations: Nominations, world: ClusterState, read: Callable[[str], T]) -> None:
         self._nominations, self._world, self._read = nominations, world, read

@@ -196,7 +196,7 @@ class WaitingPods:
             place.remove(uid)
 
     def pop(self, now: float) -> QueuedPod | None:
-        """The first of those that are ready. If nobody is, nobody loses by ending a backoff early; errors do wait."""
+        """The first active pod. If there is none, the first pod in backoff; error backoff is always waited for."""
         queued = self._ready.pop()
         while queued is None and (early := self._backing_off.first()) is not None:
             self.make_ready(early, clusterevents.POPPED_EARLY, now)
@@ -234,7 +234,7 @@ class WaitingPods:
                 self.make_ready(queued, clusterevents.BACKOFF_COMPLETE, now)
 
     def due(self, now: float) -> float | None:
-        """When somebody can be popped, if nobody comes or is woken; None: never."""
+        """When a pod can be popped without any further event; None: never."""
         if self._ready or self._backing_off:
             return now
         erring = self._erring.first()

@@ -34,7 +34,7 @@ class InFlightPod(Struct, eq=False):
     latest: Pod
     """The pod as it was last seen; an attempt goes on with the one it began with."""
     over: bool = False
-    """The pod is gone, or somebody bound it: there is nothing to come back for."""
+    """The pod was deleted or bound, and must not return to the queue."""
 
 
 class InFlightPods:
@@ -149,7 +149,7 @@ class SchedulingQueue:
             self._release(pod, nominated, now)
 
     def assigned(self, uid: str) -> None:
-        """The pod has a node, from us or from somebody else."""
+        """The pod has a node, assigned by this scheduler or another."""
         self.nominations.remove(uid)
         self._waiting.remove(uid)
         flight = self._flights.get(uid)
@@ -168,7 +168,7 @@ class SchedulingQueue:
     # Attempts.
 
     def pop(self, now: float) -> QueuedPod | None:
-        """The next pod to try; None: nobody is ready. Every pod popped has to be parked or done."""
+        """The next pod to try; None: no pod is ready. Callers must park or finish every popped pod."""
         self.flush(now)
         queued = self._waiting.pop(now)
         if queued is None:
@@ -262,7 +262,7 @@ class SchedulingQueue:
 
     @property
     def is_empty(self) -> bool:
-        """Nobody waits, for whatever it is: who is being tried or bound is somewhere else."""
+        """No pod is pending. Pods in flight do not count."""
         return not len(self._waiting)
 
     @property

@@ -83,7 +83,7 @@ class QueuedPod(Struct, eq=False, kw_only=True):
 
     @property
     def rejecting(self) -> frozenset[str]:
-        """Whoever has to change its mind before the pod is worth another attempt."""
+        """The plugins of which at least one must be woken before the pod is tried again."""
         return self.rejection.plugins | {self.gate} if self.gate else self.rejection.plugins
 
     @property

@@ -118,7 +118,7 @@ PodHint = Callable[[Pod, Pod | None, Pod | None], bool]
 
 
 class ZoneHints(Protocol):
-    """Whoever knows what the engine says about one node now."""
+    """Asks the engine about one node."""
 
     def refuses(self, pod: Pod, node: str) -> bool: ...
 

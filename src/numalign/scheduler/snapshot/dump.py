@@ -11,11 +11,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
-from msgspec import structs
 
 from numalign.placement import dump
-from numalign.placement.dump import LedgerDump
-from numalign.placement.engine import Engine
 from numalign.placement.explain import nodeview
 from numalign.placement.rules.volumes.volumestock import Shelf
 from numalign.scheduler.choose import decisionlog, stormguard
@@ -116,17 +113,12 @@ def _state(scheduler: Scheduler) -> SchedulerState:
             for number, owner, node, kept in _guarded(scheduler)
             if number in shapes
         ),
-        ledger=_ledger(cluster.engine),
+        ledger=dump.dump(cluster.engine, snapshot.discreet),
         volumes=_assumed_on(scheduler.stock.volumes.volumes),
         claims=_assumed_on(scheduler.stock.volumes.claims),
         decisions=tuple(map(decisionlog.told, scheduler.decision_log)),
         queue=_queue(scheduler),
     )
-
-
-def _ledger(engine: Engine) -> LedgerDump:
-    copy = dump.dump(engine)
-    return structs.replace(copy, shapes={number: snapshot.discreet(pod) for number, pod in copy.shapes.items()})
 
 
 def _assumed_on(shelf: Shelf[Any]) -> tuple[Any, ...]:
@@ -194,7 +186,7 @@ def _kept_off(scheduler: Scheduler) -> list[Plain]:
 
 
 def _guarded(scheduler: Scheduler) -> Iterator[tuple[int, str, str, GuardedNode]]:
-    """What the storm guard remembers: the shape, of whom if not of all, the node, and how it stands."""
+    """The records of the storm guard: shape, owner if limited to one, node, and record."""
     for like, node, kept in scheduler.rejections:
         if isinstance(like, Replicas):
             yield like.shape, like.owner, node, kept

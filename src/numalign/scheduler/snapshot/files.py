@@ -63,7 +63,7 @@ def written(taken: Snapshot) -> bytes:
 
 
 def pieces(taken: Snapshot) -> Iterator[bytes]:
-    """The same bit by bit, for whoever has other things to do in between."""
+    """The same in pieces, so that the caller can do other work in between."""
     head = {
         "apiVersion": VERSION,
         "kind": KIND,
@@ -138,7 +138,7 @@ def _typed(raw: bytes, place: int) -> _Typed:
     try:
         return decode.decode(_Typed, raw)
     except errors.BadObject as problem:
-        # Nobody knows what it was meant to be, so that it goes by its place.
+        # Its kind is unknown, so the error names its place in the list.
         where = f"items[{place}].{problem.field}".rstrip(".")
         raise errors.BadObject("Snapshot", "", where, f"{problem.why}; left out") from None
 

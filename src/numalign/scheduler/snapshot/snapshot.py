@@ -51,7 +51,7 @@ RESOURCES: Final[tuple[Resource[Any], ...]] = (
 )
 """What a snapshot has, in the order in which it is taken in."""
 KEPT: Final = ("numalign.io", "kubernetes.io", "k8s.io", "k8stopoawareschedwg")
-"""Domains of annotations that decisions look at. Of all others nobody knows what is in them."""
+"""Domains of annotations that decisions read. Other annotations may contain anything."""
 APPLIED: Final = "kubectl.kubernetes.io"
 """Except for this one, which repeats the object, with everything that was left out of it."""
 
@@ -133,7 +133,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
 
 
 def discreet(thing: Any) -> Any:
-    """The object without annotations that nobody here looks at."""
+    """The object without annotations that decisions do not read."""
     meta: ObjectMeta = thing.metadata
     if not meta.annotations or all(map(_is_kept, meta.annotations)):
         return thing

@@ -79,7 +79,7 @@ BEHAVIOUR: dict[str, tuple[Any, str, str]] = {
         "allocate.devices[0].permissions",
         "made of r, w and m",
     ),
-    "a CDI name without a class": ({"allocate": {"cdi": ["gpu=0"]}}, "allocate.cdi[0]", "no name of a CDI device"),
+    "a CDI name without a class": ({"allocate": {"cdi": ["gpu=0"]}}, "allocate.cdi[0]", "not the name of a CDI device"),
     "an unknown gift": ({"allocate": {"volumes": []}}, "allocate.volumes", "known are"),
 }
 BAD |= {

@@ -154,7 +154,8 @@ def test_while_there_is_no_kubelet_that_is_said_once_for_each_resource(
 
     asyncio.run(alone())
     [said] = caplog.messages
-    assert said == f"not registered yet: there is no socket {folder}/kubelet.sock; no kubelet runs here, or not yet"
+    why = f"there is no socket {folder}/kubelet.sock; the kubelet is not running yet, or uses another folder"
+    assert said == f"Failed to register device plugin, retrying: {why}"
 
 
 def test_a_kubelet_that_starts_again_learns_of_the_plugin_again(folder: Path) -> None:

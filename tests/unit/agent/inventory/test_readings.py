@@ -136,7 +136,7 @@ def test_checkpoints_that_never_rest_are_said(host: Path) -> None:
     kubelet.meanwhile = lambda: state.write_bytes(IDLE + b" " * kubelet.lists)
     found = read(sources(host, kubelet))
     assert not found.consistent
-    assert found.problems == ("the kubelet's checkpoints changed during every look at them",)
+    assert found.problems == ("the kubelet's checkpoints changed during every attempt to read them",)
 
 
 def test_a_silent_kubelet_is_a_problem_with_a_kind(host: Path) -> None:
@@ -247,7 +247,7 @@ def test_a_configuration_that_cannot_be_read_any_more_still_counts(host: Path) -
     socket.touch()
     found = read(looked)
     assert (found.settings.topology_policy, found.settings_assumed) == ("restricted", False)
-    assert found.problems[-1] == "what was read earlier still counts"
+    assert found.problems[-1] == "using the configuration that was read earlier"
 
 
 def test_hardware_that_cannot_be_read_any_more_is_what_it_was(host: Path) -> None:

@@ -209,5 +209,5 @@ def test_who_may_not_use_the_socket_is_told_what_it_takes() -> None:
     assert failure.kind == "forbidden"
     assert failure.text == (
         f"the kubelet's podresources List: {folder}/kubelet.sock cannot be connected to: permission denied;"
-        " it takes root, or the socket's group"
+        " run as root or in the socket's group"
     )

@@ -86,7 +86,7 @@ def test_sockets_stand_for_zones_where_the_kernel_has_none(tmp_path: Path) -> No
     shutil.rmtree(preset("2x16", tmp_path) / sysfs.ZONES)
     found = sysfs.survey(tmp_path)
     assert [(zone.id, len(zone.cores), zone.memory) for zone in found.machine.zones] == [(0, 16, 0), (1, 16, 0)]
-    assert any("how the memory is divided" in problem for problem in found.problems)
+    assert any("the memory of each socket is unknown" in problem for problem in found.problems)
 
 
 def test_arm_without_caches_or_sockets_is_one_thread_per_core(tmp_path: Path) -> None:

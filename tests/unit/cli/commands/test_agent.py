@@ -72,7 +72,7 @@ def test_once_with_a_configuration_that_no_kubelet_starts_with_says_so_and_what_
     (root / "var/lib/kubelet/config.yaml").write_text(config)
     result = CliRunner().invoke(app, ["agent", "once", "--host-root", str(root), "-o", "json"])
     assert result.exit_code == 0
-    assert "no kubelet would start with what /var/lib/kubelet/config.yaml says" in result.stderr.replace("\n", " ")
+    assert "the kubelet would not start with /var/lib/kubelet/config.yaml" in result.stderr.replace("\n", " ")
     assert normalise.normalise(wire.decode(result.stdout)) == without_kubelet
 
 
@@ -85,7 +85,7 @@ def test_show_draws_zones_cpus_and_distances(tmp_path: Path) -> None:
 
 def test_show_says_why_a_kubelets_share_is_not_drawn(tmp_path: Path) -> None:
     drawn = numalign("show", "--host-root", str(machine_trees.preset("2x16", tmp_path)))
-    why = "the kubelet does not say what its pods hold; the kubelet's configuration is not known"
+    why = "the kubelet's podresources do not answer; the kubelet's configuration is unknown"
     assert f"what it could allocate is not known here: {why}" in " ".join(drawn.split())
 
 
@@ -109,7 +109,7 @@ def test_show_draws_no_distances_where_the_kernel_tells_none(tmp_path: Path) -> 
     root = machine_trees.preset("2x16", tmp_path)
     shutil.rmtree(root / "sys/devices/system/node")
     drawn = numalign("show", "--host-root", str(root))
-    assert "this kernel tells no zones" in " ".join(drawn.split())
+    assert "this kernel has no zones" in " ".join(drawn.split())
     assert "distances" not in drawn.splitlines()
 
 

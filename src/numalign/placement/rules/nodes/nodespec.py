@@ -65,7 +65,7 @@ class TaintToleration(StaticFilter):
         return rule.by_largest_reversed(raw)
 
     def score_alone(self, prepared: Answers) -> Follows | None:
-        """Where no node asks anybody to stay away, all are as welcoming as can be."""
+        """If no node has an untolerated PreferNoSchedule taint, all nodes get the highest score."""
         return None if prepared.any() else Fixed(np.full(len(prepared), MAX_SCORE, np.int64))
 
 

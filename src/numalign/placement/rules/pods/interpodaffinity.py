@@ -243,7 +243,7 @@ def _near(prepared: PreparedPodAffinity) -> Flags:
 
 
 def _may_start(prepared: PreparedPodAffinity, friends: int) -> bool:
-    """Nobody in the cluster meets the terms, but the pod itself would: someone has to be first."""
+    """No pod in the cluster matches the terms, but the pod itself does: it is the first of its group."""
     known = sum(int(each.sums.sum()) for each in prepared.friends.values())
     return known + friends == 0 and prepared.is_own_friend
 

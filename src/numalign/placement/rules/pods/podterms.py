@@ -48,7 +48,7 @@ class HeldTerm(Struct, frozen=True):
 
 
 class TermHolders:
-    """By row, how many times pods there hold one term; an array once somebody has asked for it."""
+    """By row, how many times pods there hold one term; an array after the first read."""
 
     def __init__(self) -> None:
         self._rows: dict[int, int] = {}
@@ -81,7 +81,7 @@ class PodTerms:
         self._by_anchor: dict[Pair | None, dict[HeldTerm, None]] = {}
         self._of_uid: dict[str, tuple[HeldTerm, ...]] = {}
         self.generation = 0
-        """Raised whenever a term is new, or nobody holds it any more."""
+        """Incremented when a term appears or its last holder goes."""
         world.follow(self)
 
     def may_mean(self, pod: Pod) -> bool:

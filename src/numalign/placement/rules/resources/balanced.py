@@ -84,7 +84,7 @@ def balances(used: Sequence[Scores], offered: Sequence[Scores]) -> Scores:
 
 
 def balance(shares: Sequence[float]) -> int:
-    """Twin of `balances` for one row, by the shares used of what it has."""
+    """The same as `balances` for one row, by used shares."""
     if len(shares) == 2:
         spread = abs((shares[0] - shares[1]) / 2)
     elif len(shares) > 2:
@@ -119,7 +119,7 @@ def _sum(parts: Iterable[Fractions | Flags]) -> Fractions:
 
 
 def _plain_sum(parts: Iterable[float]) -> float:
-    # Python's own sum is more exact than the stock scheduler's.
+    # Python's own sum is more exact than kube-scheduler's.
     total = 0.0
     for part in parts:
         total += part

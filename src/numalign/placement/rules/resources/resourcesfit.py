@@ -172,7 +172,7 @@ class NodeResourcesFit:
 
 
 def _bit(place: int) -> int:
-    # Nobody asks for more kinds than there are bits; if somebody does, the last ones are told together.
+    # A code has one bit per resource; beyond that the last resources are reported together.
     return 2 << min(place, LAST_BIT)
 
 
@@ -215,7 +215,7 @@ class FreedRow:
             - sum(charge.of(want.column) for charge in others)
             for want in wants
         ]
-        """Of each of the wants, what is left if nobody goes; less than nothing: what is missing."""
+        """For each request, what is left on the node as it is; negative: what is missing."""
         self._places = amounts.most_pods.item(row) - amounts.pods.item(row) - len(others) - 1
 
     def fits(self, removed: Collection[str]) -> bool:

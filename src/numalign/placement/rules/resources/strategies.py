@@ -39,7 +39,7 @@ class Usage(Struct, frozen=True):
 
 
 RowUsage = tuple[int, int, int, int]
-"""Twin of `Usage` for one row: before, after, offered, weight. Plain, because every decision makes some."""
+"""`Usage` of one row: before, after, offered, weight. A tuple, because every decision makes some."""
 
 
 def read(resources: Sequence[ResourceSpec], asked: ResourceList, world_totals: Totals) -> tuple[Addition, ...]:

@@ -50,7 +50,7 @@ class BindVolume(Struct, frozen=True):
 
     @property
     def patch(self) -> Patch:
-        """A merge patch of the volume that fails if somebody else has changed it."""
+        """A merge patch of the volume that fails if the object has changed meanwhile."""
         bound = self.bound
         return {
             "metadata": {
@@ -75,7 +75,7 @@ class SelectNode(Struct, frozen=True):
 
     @property
     def patch(self) -> Patch:
-        """A merge patch of the claim that fails if somebody else has changed it."""
+        """A merge patch of the claim that fails if the object has changed meanwhile."""
         version = self.claim.metadata.resource_version
         return {"metadata": {"resourceVersion": version, "annotations": {SELECTED_NODE: self.node}}}
 

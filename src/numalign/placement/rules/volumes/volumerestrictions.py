@@ -138,7 +138,7 @@ def disks_of(pod: Pod) -> tuple[Volume, ...]:
 
 
 def _uses(prepared: PreparedRestrictions, pods: Iterable[Pod]) -> int:
-    # By name alone, as the stock scheduler does: a claim of that name in another namespace counts too.
+    # By name alone, as kube-scheduler does: a claim of that name in another namespace counts too.
     names = (each.persistent_volume_claim for pod in pods for each in pod.spec.volumes)
     return sum(each is not None and each.claim_name in prepared.claims for each in names)
 

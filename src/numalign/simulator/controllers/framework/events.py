@@ -65,11 +65,11 @@ class EventCorrelator:
         self._written: dict[tuple[str, ...], _Written] = {}
         self._buckets: dict[tuple[str, ...], _Bucket] = {}
 
-    def heard(self, told: ControllerEvent, now: float) -> EventWrite | None:
+    def correlate(self, occurred: ControllerEvent, now: float) -> EventWrite | None:
         """What to write for the event; None if it is dropped. After a create, the caller reports the serial
-        by `wrote`."""
-        key, message = self._combined(told, now)
-        if not self._allowed((told.component, told.about, told.event_type), now):
+        by `created`."""
+        key, message = self._combined(occurred, now)
+        if not self._allowed((occurred.component, occurred.about, occurred.event_type), now):
             return None
         known = self._written.get(key)
         if known is None:
@@ -77,29 +77,29 @@ class EventCorrelator:
         known.count += 1
         return EventWrite(known.serial, known.count, message)
 
-    def wrote(self, told: ControllerEvent, message: str, serial: int) -> None:
+    def created(self, occurred: ControllerEvent, message: str, serial: int) -> None:
         """Remembers the serial of an event that was created."""
-        self._written[self._key(told, message)] = _Written(serial, 1)
+        self._written[self._key(occurred, message)] = _Written(serial, 1)
         _cut(self._written)
 
-    def _combined(self, told: ControllerEvent, now: float) -> tuple[tuple[str, ...], str]:
-        group = (told.component, told.about, told.event_type, told.reason)
+    def _combined(self, occurred: ControllerEvent, now: float) -> tuple[tuple[str, ...], str]:
+        group = (occurred.component, occurred.about, occurred.event_type, occurred.reason)
         similar = self._similar.get(group)
         if similar is None or now - similar.last > ALIKE_WITHIN:
             similar = self._similar[group] = _Similar({}, now)
             _cut(self._similar)
         similar.last = now
-        similar.messages[told.message] = None
+        similar.messages[occurred.message] = None
         if len(similar.messages) < MOST_ALIKE:
-            return self._key(told, told.message), told.message
+            return self._key(occurred, occurred.message), occurred.message
         similar.messages.pop(next(iter(similar.messages)))
-        message = COMBINED + told.message
-        return self._key(told, message), message
+        message = COMBINED + occurred.message
+        return self._key(occurred, message), message
 
-    def _key(self, told: ControllerEvent, message: str) -> tuple[str, ...]:
+    def _key(self, occurred: ControllerEvent, message: str) -> tuple[str, ...]:
         # All combined events of a group share one key, and the message is that of the latest.
         text = COMBINED if message.startswith(COMBINED) else message
-        return told.component, told.about, told.event_type, told.reason, text
+        return occurred.component, occurred.about, occurred.event_type, occurred.reason, text
 
     def _allowed(self, source: tuple[str, ...], now: float) -> bool:
         bucket = self._buckets.get(source)
@@ -135,21 +135,21 @@ class EventRecorder:
 
     def record(self, regarding: Tree, event_type: str, reason: str, message: str) -> None:
         about = regarding["metadata"].get("uid") or regarding["metadata"]["name"]
-        told = ControllerEvent(self._component, about, event_type, reason, message)
-        write = self._announcer.heard(told, self._api.clock.now())
+        occurred = ControllerEvent(self._component, about, event_type, reason, message)
+        write = self._announcer.correlate(occurred, self._api.clock.now())
         if write is None:
             return
         try:
-            self._count(write) if write.serial else self._create(regarding, told, write)
+            self._count(write) if write.serial else self._create(regarding, occurred, write)
         except StatusError:
             return
 
-    def _create(self, regarding: Tree, told: ControllerEvent, write: EventWrite) -> None:
-        event = self._event(regarding, told, write)
+    def _create(self, regarding: Tree, occurred: ControllerEvent, write: EventWrite) -> None:
+        event = self._event(regarding, occurred, write)
         self._api.create(EVENTS, event)
         self._serial += 1
         self._names[self._serial] = (event["metadata"]["name"], event["metadata"]["namespace"])
-        self._announcer.wrote(told, write.message, self._serial)
+        self._announcer.created(occurred, write.message, self._serial)
 
     def _count(self, write: EventWrite) -> None:
         name, namespace = self._names[write.serial]
@@ -160,7 +160,7 @@ class EventRecorder:
         }
         self._api.patch(EVENTS, name, namespace, Patch("merge", body))
 
-    def _event(self, regarding: Tree, told: ControllerEvent, write: EventWrite) -> Tree:
+    def _event(self, regarding: Tree, occurred: ControllerEvent, write: EventWrite) -> Tree:
         metadata, wall = regarding["metadata"], self._api.clock.wall()
         # client-go uses nanoseconds as the suffix. Many events share a moment here, so a serial number follows.
         stamp = f"{int(wall.timestamp() * 1e6):x}{self._serial + 1:x}"
@@ -169,8 +169,8 @@ class EventRecorder:
             "kind": "Event",
             "metadata": {"name": f"{metadata['name']}.{stamp}", "namespace": metadata.get("namespace") or HOME},
             "involvedObject": reference(regarding),
-            "type": told.event_type,
-            "reason": told.reason,
+            "type": occurred.event_type,
+            "reason": occurred.reason,
             "message": write.message,
             "source": {"component": self._component},
             "reportingComponent": self._component,

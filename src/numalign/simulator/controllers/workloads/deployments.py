@@ -106,10 +106,10 @@ def _counts(deployment: Tree, sets: Sequence[Tree], new: Tree | None) -> Tree:
 
 def _available(listed: Conditions, enough: bool, now: datetime) -> Conditions:
     if enough:
-        told = (AVAILABLE, "True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
+        condition = (AVAILABLE, "True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
     else:
-        told = (AVAILABLE, "False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
-    return conditions.put(listed, conditions.made(*told), now, UPDATED)
+        condition = (AVAILABLE, "False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
+    return conditions.put(listed, conditions.made(*condition), now, UPDATED)
 
 
 def _progress(deployment: Tree, counts: Tree, new: Tree | None, listed: Conditions, now: datetime) -> Conditions:
@@ -159,8 +159,8 @@ def _is_late(deployment: Tree, found: Tree | None, now: datetime) -> bool:
 def _failures(listed: Conditions, new: Tree | None, sets: Sequence[Tree], now: datetime) -> Conditions:
     """ReplicaFailure of a ReplicaSet, that of the newest one first."""
     ordered = [*([new] if new is not None else []), *sets]
-    told = (conditions.find(conditions.listed(each), replicasets.FAILURE) for each in ordered)
-    failure = next((each for each in told if each is not None), None)
+    failures = (conditions.find(conditions.listed(each), replicasets.FAILURE) for each in ordered)
+    failure = next((each for each in failures if each is not None), None)
     if failure is None:
         return conditions.without(listed, replicasets.FAILURE)
     kept = {key: failure.get(key, "") for key in ("type", "status", "reason", "message")}
@@ -396,8 +396,8 @@ def _collisions(deployment: Tree, old: Sequence[Tree]) -> int:
 def made(deployment: Tree, old: Sequence[Tree], replicas: int) -> list[Action]:
     replicaset = first(deployment, old, replicas)
     name = replicaset["metadata"]["name"]
-    told = RecordEvent(deployment, "ScalingReplicaSet", f"Scaled up replica set {name} from 0 to {replicas}")
-    return [Create(REPLICASETS, replicaset), *([told] if replicas else [])]
+    event = RecordEvent(deployment, "ScalingReplicaSet", f"Scaled up replica set {name} from 0 to {replicas}")
+    return [Create(REPLICASETS, replicaset), *([event] if replicas else [])]
 
 
 def resized(deployment: Tree, sets: Sequence[Tree], scales: Scales) -> list[Action]:
