@@ -17,7 +17,7 @@ from benchmarks._wire import Endpoint
 from numalign.kube import clock, request
 from numalign.kube.request import EVERYTHING, Since
 from numalign.kube.resources import NODES, PODS, TOPOLOGIES
-from numalign.scheduler.bind import volumes
+from numalign.scheduler.bind import binder
 from numalign.scheduler.intake import watching
 
 WATCHED = (
@@ -34,8 +34,8 @@ WATCHED = (
     watching.CSI_DRIVERS,
     watching.CAPACITIES,
     watching.ATTACHMENTS,
-    volumes.CLAIMS,
-    volumes.VOLUMES,
+    binder.CLAIMS,
+    binder.VOLUMES,
 )
 QUIET = 1.0
 NOW = "%Y-%m-%dT%H:%M:%S.000000Z"

@@ -17,9 +17,8 @@ from numalign.kube.clock import Clock
 from numalign.placement.decisions import Decision, Randomness
 from numalign.process.log import about
 from numalign.scheduler import metrics
-from numalign.scheduler.bind import volumes
-from numalign.scheduler.bind.binder import PendingBinding
-from numalign.scheduler.bind.volumes import VolumeBinder
+from numalign.scheduler.bind import binder as volumes
+from numalign.scheduler.bind.binder import PendingBinding, VolumeBinder
 from numalign.scheduler.choose import choose, filtering, messages
 from numalign.scheduler.choose.choose import Attempt, AttemptContext, Chosen, NoNode
 from numalign.scheduler.choose.cluster import Cluster

@@ -30,8 +30,7 @@ from numalign.placement.rules.nodes.nodeaffinity import NodeAffinity
 from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit
 from numalign.process import tasks
 from numalign.scheduler import settings
-from numalign.scheduler.bind.binder import Binder, BindResults
-from numalign.scheduler.bind.volumes import VolumeBinder
+from numalign.scheduler.bind.binder import Binder, BindResults, VolumeBinder
 from numalign.scheduler.choose.cluster import Cluster
 from numalign.scheduler.choose.decisionlog import DecisionLog
 from numalign.scheduler.choose.plugins import DynamicResources, Plugins

@@ -150,7 +150,7 @@ def _numalign(args: Field) -> NumalignArgs:
         delete_rejected_pods=_flag(own.at("deleteRejectedPods")),
     )
     if read.pod_max_in_unschedulable_pods_duration < 0:
-        raise longest.bad(f"{errors.echo(longest.value)} is less than nothing")
+        raise longest.bad(f"{errors.echo(longest.value)} is negative")
     with pluginargs.under(own):
         engines.cache_mode(engines.Settings(flavour=read.flavour, cache_mode=read.cache_mode))
     return read
@@ -194,17 +194,17 @@ def _doubts(config: Configuration) -> Iterator[str]:
     """What is written down and means something else than it seems to."""
     topology, own = zones(config), ours(config)
     for setting, meant in _unknown(topology.cache or CacheArgs()):
-        yield f"{ZONES}: {setting} is no value that is known; as in the Go plugin, it is taken for {meant}"
+        yield f"{ZONES}: unknown value for {setting}; using {meant}, as the Go plugin does"
     if own.flavour == "exact" and (topology.cache_resync_period_seconds or topology.discard_reserved_nodes):
-        yield f"{ZONES}: settings of its cache count with flavour reference only; the ledger takes its place"
+        yield f"{ZONES}: cache settings apply to flavour reference only; the exact flavour uses its ledger"
     if config.parallelism != PARALLELISM:
-        yield "parallelism: nodes are looked at all at once, so that it means nothing here"
+        yield "parallelism: ignored; all nodes are evaluated at once"
     for profile in config.profiles:
         if not looks_at_zones(profile):
             yield f"profile {profile.scheduler_name}: {ZONES} does not filter, so pods are placed by node totals only"
         for plugin, point in ALWAYS:
             if plugin not in profile.plugins.at[point]:
-                yield f"profile {profile.scheduler_name}: {plugin} does its part at {point} all the same"
+                yield f"profile {profile.scheduler_name}: {plugin} runs at {point} although it is disabled"
 
 
 def _unknown(cache: CacheArgs) -> Iterator[tuple[str, str]]:
@@ -215,7 +215,7 @@ def _unknown(cache: CacheArgs) -> Iterator[tuple[str, str]]:
         ("resyncScope", cache.resync_scope, reference.resync_scope(cache)),
     ):
         if written is not None and written != meant:
-            yield f"cache.{name} {errors.echo(written)}", meant.value
+            yield f"cache.{name}: {errors.echo(written)}", meant.value
 
 
 def _flag(field: Field) -> bool:

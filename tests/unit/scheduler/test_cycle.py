@@ -8,8 +8,7 @@ from typing import Any, cast
 import pytest
 
 from numalign.api.objects.pod import Pod
-from numalign.scheduler.bind.binder import PendingBinding
-from numalign.scheduler.bind.volumes import VolumeBinder
+from numalign.scheduler.bind.binder import PendingBinding, VolumeBinder
 from numalign.scheduler.choose.stormguard import Replicas, StormGuard
 from numalign.scheduler.cycle import Cycle
 from numalign.scheduler.events.publish import PendingReason, Publisher

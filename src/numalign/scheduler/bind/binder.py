@@ -1,9 +1,11 @@
-"""Binds pods to their nodes, and updates queue, cluster state and Events with the result.
+"""Binds pods and their volumes, and updates queue, cluster state and Events with the result.
 
 `cycle` calls `Binder.start`, which never waits; `run` is a task with the workers. A pod is bound at most once: the
 binder repeats the same Binding, and gives up on it only after the API server has said that the Binding does not
-exist. It checks the lease and the node right before each call. A bound pod stays assumed until the watch shows it. A
-pod that was not bound is forgotten and returns to the queue, and the pods that wait for its resources are woken."""
+exist. It checks the lease and the node right before each call. Volumes come first: `VolumeBinder` writes the plan
+that `cycle` made for the chosen node, waits for the volume controllers, and reverts the plan after a failure
+(kube-scheduler spec 1.17). A bound pod stays assumed until the watch shows it. A pod that was not bound is forgotten
+and returns to the queue, and the pods that wait for its resources are woken."""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ from typing import Any, Final, Protocol
 from msgspec import Struct
 
 from numalign.api.objects.pod import Pod
-from numalign.kube import binding, errors
+from numalign.api.objects.volumes import PersistentVolume, PersistentVolumeClaim
+from numalign.kube import binding, errors, resources
 from numalign.kube.backoff import Exponential
 from numalign.kube.binding import BindingResult, Outcome
 from numalign.kube.client import Client
@@ -24,18 +27,81 @@ from numalign.kube.clock import Clock
 from numalign.kube.resources import PODS
 from numalign.placement.columns.holdings import Aligned
 from numalign.placement.decisions import Decision
-from numalign.placement.rules.volumes.volumeactions import VolumePlan
+from numalign.placement.rules.clusterstate import ClusterState
+from numalign.placement.rules.rule import Refusal
+from numalign.placement.rules.volumes import volumeactions
+from numalign.placement.rules.volumes.volumeactions import VolumeFailure, VolumePlan, VolumeProgress
+from numalign.placement.rules.volumes.volumestock import VolumeStock
 from numalign.process.log import about
 from numalign.scheduler import metrics, placementannotation
-from numalign.scheduler.bind.volumes import VolumeBinder
 from numalign.scheduler.choose.cluster import Cluster
 from numalign.scheduler.events.podhistory import SILENT, PodHistories
 from numalign.scheduler.events.publish import SCHEDULER_ERROR, PendingReason, Publisher
 from numalign.scheduler.metrics import Metrics
+from numalign.scheduler.profiles import Profile
 from numalign.scheduler.queue import clusterevents
 from numalign.scheduler.queue.clusterevents import ObjectChange
 from numalign.scheduler.queue.queue import SchedulingQueue
 from numalign.scheduler.queue.queued import QueuedPod
+
+LOOK: Final = 0.5
+"""Seconds between two looks at how far others are."""
+NOTHING: Final = ""
+
+VOLUMES: Final = resources.of("v1", "persistentvolumes", "PersistentVolume", PersistentVolume)
+CLAIMS: Final = resources.of("v1", "persistentvolumeclaims", "PersistentVolumeClaim", PersistentVolumeClaim)
+
+
+def planned(pod: Pod, profile: Profile, world: ClusterState, node: str) -> VolumePlan | None:
+    """What the pod's claims need on that node; None: nothing."""
+    if profile.volumes is None or not pod.spec.volumes:
+        return None
+    prepared = profile.volumes.prepare(pod, world)
+    if prepared is None or isinstance(prepared, Refusal):
+        return None
+    plan = profile.volumes.plan(prepared, world.rows[node], node)
+    return None if plan.is_empty else plan
+
+
+class VolumeBinder:
+    def __init__(self, client: Client, stock: VolumeStock, world: ClusterState) -> None:
+        self._client = client
+        self._stock = stock
+        self._world = world
+
+    def assume(self, plan: VolumePlan) -> None:
+        volumeactions.assume(plan, self._stock)
+
+    def take_back(self, plan: VolumePlan) -> None:
+        volumeactions.take_back(plan, self._stock)
+
+    async def carried_out(self, plan: VolumePlan, seconds: float) -> str:
+        """Why not; `NOTHING` if all is done."""
+        try:
+            await self._write(plan)
+        except errors.KubeError as problem:
+            return str(problem)
+        clock = self._client.sender.clock
+        until = clock.now() + seconds
+        while True:
+            match volumeactions.of(plan, self._stock, self._world):
+                case VolumeProgress.DONE:
+                    return NOTHING
+                case VolumeFailure(why):
+                    return why
+            if clock.now() >= until:
+                return "timed out waiting for volumes"
+            await clock.sleep(LOOK)
+
+    async def _write(self, plan: VolumePlan) -> None:
+        for bind in plan.binds:
+            if bind.bound != bind.volume:
+                await self._client.patch(VOLUMES.at(bind.volume.metadata.name), "merge", bind.patch)
+        for selection in plan.selections:
+            if selection.selected != selection.claim:
+                meta = selection.claim.metadata
+                await self._client.patch(CLAIMS.at(meta.name, meta.namespace), "merge", selection.patch)
+
 
 LOG: Final = logging.getLogger(__name__)
 BACKOFF: Final = Exponential(first=0.5, longest=30.0)

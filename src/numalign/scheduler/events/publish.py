@@ -2,7 +2,12 @@
 
 `cycle`, `binder` and `preemptor` call `scheduled`, `refused` and the like, which never wait; `run` is the task that
 writes. Reasons and messages are kube-scheduler's (kube-scheduler spec 4.9, 7.6). A condition is written only if it
-changes, and of several pending ones for a pod only the last. Events go through `eventqueue`."""
+changes, and of several pending ones for a pod only the last.
+
+`EventQueue` writes Events through the calls that bindings leave free: as many at a time as `free_calls` allows.
+While bindings use all of them, an Event waits for `LONGEST_WAIT`, then a few are written at a time beside the
+bindings. Events of one pod are written in the order in which they happened, with the time at which they happened. A
+burst never drops one."""
 
 from __future__ import annotations
 
@@ -10,6 +15,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
+from datetime import timedelta
 from functools import partial
 from typing import Final
 
@@ -21,9 +27,93 @@ from numalign.kube import errors
 from numalign.kube.client import Client
 from numalign.kube.clock import Clock
 from numalign.kube.events.events import Occurrence, Reporter
+from numalign.kube.events.recorder import Recorder
 from numalign.kube.resources import PODS, DeleteOptions, Document, ObjectReference, Preconditions
 from numalign.process.log import about
-from numalign.scheduler.events.eventqueue import EventQueue
+
+LONGEST_WAIT: Final = 10.0
+"""Seconds after which an Event no longer waits for bindings to leave a call free."""
+BESIDE_BINDINGS: Final = 4
+"""Events written at a time once the oldest has waited that long."""
+PAUSE: Final = 0.05
+"""Seconds between checks whether bindings have left a call free."""
+
+
+class PendingEvent(Struct, frozen=True, gc=False):
+    uid: str
+    occurrence: Callable[[], Occurrence]
+    now: float
+
+
+class EventQueue:
+    def __init__(self, client: Client, reporter: Reporter, free_calls: Callable[[], int]) -> None:
+        self._clock = client.sender.clock
+        self._recorder = Recorder(client, reporter)
+        self._free_calls = free_calls
+        self._waiting: deque[PendingEvent] = deque()
+        self._writing: dict[str, list[PendingEvent]] = {}
+        """By uid of a pod whose Event is being written: later Events of the same pod."""
+        self._wake, self._written, self._idle = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._idle.set()
+
+    def record(self, occurrence: Occurrence) -> None:
+        self.record_later(occurrence.regarding.uid, lambda: occurrence)
+
+    def record_later(self, uid: str, occurrence: Callable[[], Occurrence]) -> None:
+        """It happens now, to the object with this uid. `occurrence` is called when the Event is written."""
+        self._waiting.append(PendingEvent(uid, occurrence, self._clock.now()))
+        self._idle.clear()
+        self._wake.set()
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._recorder.run())
+            group.create_task(self._dispatch(group))
+
+    async def drained(self) -> None:
+        """Until everything that was recorded so far is written or dropped."""
+        await self._idle.wait()
+
+    async def _dispatch(self, group: asyncio.TaskGroup) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._waiting:
+                await self._may_write()
+                event = self._waiting.popleft()
+                if event.uid in self._writing:
+                    self._writing[event.uid].append(event)
+                else:
+                    self._writing[event.uid] = []
+                    group.create_task(self._write(event))
+
+    async def _may_write(self) -> None:
+        """Until one more Event may be written."""
+        while (allowed := self._allowed()) <= len(self._writing):
+            if allowed:
+                self._written.clear()
+                await self._written.wait()
+            else:
+                await self._clock.sleep(PAUSE)
+
+    def _allowed(self) -> int:
+        """Events that may be written at a time."""
+        waited = self._clock.now() - self._waiting[0].now
+        return max(self._free_calls(), BESIDE_BINDINGS if waited >= LONGEST_WAIT else 0)
+
+    async def _write(self, event: PendingEvent) -> None:
+        later = self._writing[event.uid]
+        while True:
+            age = timedelta(seconds=self._clock.now() - event.now)
+            await self._recorder.write(event.occurrence(), event.now, self._clock.wall() - age)
+            if not later:
+                break
+            event = later.pop(0)
+        del self._writing[event.uid]
+        self._written.set()
+        if not self._waiting and not self._writing:
+            self._idle.set()
+
 
 LOG: Final = logging.getLogger(__name__)
 SCHEDULED: Final = "PodScheduled"

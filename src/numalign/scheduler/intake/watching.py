@@ -27,7 +27,7 @@ from numalign.kube.resources import NODES, PODS, TOPOLOGIES, Named, Resource
 from numalign.kube.watch.informer import DEFAULTS, Informer, Options
 from numalign.kube.watch.store import Change
 from numalign.placement.rules.volumes.volumestock import VolumeStock
-from numalign.scheduler.bind.volumes import CLAIMS, VOLUMES
+from numalign.scheduler.bind.binder import CLAIMS, VOLUMES
 from numalign.scheduler.choose.plugins import Plugins
 from numalign.scheduler.intake.intake import Intake
 from numalign.scheduler.queue import clusterevents

@@ -21,7 +21,7 @@ from numalign.placement.engine import Engine
 from numalign.placement.ledger.charges import Cover, PodLife
 from numalign.placement.rules.clusterstate import ClusterState
 from numalign.scheduler import settings
-from numalign.scheduler.bind.volumes import CLAIMS, VOLUMES
+from numalign.scheduler.bind.binder import CLAIMS, VOLUMES
 from numalign.scheduler.choose.cluster import Assumed, Cluster
 from numalign.scheduler.choose.plugins import Plugins
 from numalign.scheduler.choose.stormguard import GuardedNode, Replicas, StormGuard

@@ -23,7 +23,7 @@ from numalign.kube.lists import Unreadable
 from numalign.kube.resources import NODES, PODS, TOPOLOGIES, Named, Resource
 from numalign.placement.dump import LedgerDump
 from numalign.scheduler import main
-from numalign.scheduler.bind.volumes import CLAIMS, VOLUMES
+from numalign.scheduler.bind.binder import CLAIMS, VOLUMES
 from numalign.scheduler.choose.decisionlog import DecisionRecord
 from numalign.scheduler.intake import watching
 

@@ -14,8 +14,7 @@ from numalign.kube import binding as calls
 from numalign.kube.binding import BindingResult, Outcome
 from numalign.kube.client import Client
 from numalign.placement.decisions import Decision
-from numalign.scheduler.bind.binder import TRIES, Binder, PendingBinding
-from numalign.scheduler.bind.volumes import VolumeBinder
+from numalign.scheduler.bind.binder import TRIES, Binder, PendingBinding, VolumeBinder
 from numalign.scheduler.queue.queued import QueuedPod
 from numalign.simulator import virtualtime
 from tests.unit.scheduler import servers

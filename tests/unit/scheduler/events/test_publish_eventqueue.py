@@ -13,8 +13,8 @@ from numalign.kube.client import Client
 from numalign.kube.events.events import Occurrence, Reporter
 from numalign.kube.events.recorder import Recorder
 from numalign.kube.resources import ObjectReference
-from numalign.scheduler.events import eventqueue
-from numalign.scheduler.events.eventqueue import EventQueue
+from numalign.scheduler.events import publish
+from numalign.scheduler.events.publish import EventQueue
 from numalign.simulator import cluster, virtualtime
 from numalign.simulator.apiserver.storage.resources import NEW_EVENTS
 from numalign.simulator.trees import Tree
@@ -89,7 +89,7 @@ def test_as_many_events_are_written_at_a_time_as_bindings_leave_calls_free(monke
 def test_under_a_load_that_does_not_end_an_event_waits_for_a_limited_time() -> None:
     async def play(queue: EventQueue, written: Written) -> None:
         queue.record(happened("bound"))
-        await asyncio.sleep(eventqueue.LONGEST_WAIT - 1)
+        await asyncio.sleep(publish.LONGEST_WAIT - 1)
         assert notes(written) == []
         await asyncio.sleep(2)
         assert notes(written) == ["bound"]
@@ -125,6 +125,6 @@ def test_an_event_that_waited_carries_the_time_at_which_it_happened() -> None:
         (event,) = written()
         created = datetime.fromisoformat(event["metadata"]["creationTimestamp"])
         late = created - datetime.fromisoformat(event["eventTime"])
-        assert round(late.total_seconds()) == eventqueue.LONGEST_WAIT
+        assert round(late.total_seconds()) == publish.LONGEST_WAIT
 
     played(play, lambda: 0)
