@@ -5,7 +5,7 @@ from hypothesis.strategies import SearchStrategy
 
 from numalign.api.attributes.attributes import NodeFacts
 from numalign.api.attributes.coremap import Core
-from numalign.api.attributes.deviceclasses import DeviceClass
+from numalign.api.attributes.deviceclasses import DeviceCount
 from numalign.api.attributes.managers import KubeletBuild, ManagerPolicies, MemoryZone
 from numalign.api.attributes.podplacements import HeldDevices, Holding, MemoryBlock, PodPlacement
 from numalign.api.decode import cpuset
@@ -108,10 +108,10 @@ MEMORY = st.lists(
 
 
 @st.composite
-def device_classes(draw: st.DrawFn) -> DeviceClass:
+def device_classes(draw: st.DrawFn) -> DeviceCount:
     free, healthy, total = sorted(draw(st.tuples(*[st.integers(0, 99)] * 3)))
     zones = draw(st.none() | st.just(0) | ZONE_SETS)
-    return DeviceClass(resource=draw(TEXT), zones=zones, total=total, healthy=healthy, free=free)
+    return DeviceCount(resource=draw(TEXT), zones=zones, total=total, healthy=healthy, free=free)
 
 
 DEVICES = st.lists(device_classes(), max_size=4, unique_by=lambda item: (item.resource, item.zones)).map(

@@ -7,16 +7,20 @@ from pathlib import Path
 from typing import Final
 
 from numalign.api.decode import protobuf
-from numalign.api.decode.protobuf import TEXTS, Field, Message
+from numalign.api.decode.protobuf import TEXTS, Message, MessageField
 from numalign.lab import node as nodes
 from numalign.lab.node import LabNode
 from numalign.process import rpc
 
 SERVICE: Final = "/runtime.v1.RuntimeService"
 POD_UID, CONTAINER_NAME = "io.kubernetes.pod.uid", "io.kubernetes.container.name"
-CONTAINER: Final[Message] = {1: Field("id", "string"), 6: Field("state", "int"), 8: Field("labels", TEXTS, many=True)}
-LIST: Final[Message] = {1: Field("containers", CONTAINER, many=True)}
-STOP: Final[Message] = {1: Field("id", "string")}
+CONTAINER: Final[Message] = {
+    1: MessageField("id", "string"),
+    6: MessageField("state", "int"),
+    8: MessageField("labels", TEXTS, many=True),
+}
+LIST: Final[Message] = {1: MessageField("containers", CONTAINER, many=True)}
+STOP: Final[Message] = {1: MessageField("id", "string")}
 RUNNING: Final = 1
 
 

@@ -111,7 +111,7 @@ async def snapshot_reader(
         kubelet_root=places.kubelet_root,
         podresources=kubelet,
         socket=places.socket,
-        configuration=kubeletconfig.Sources(
+        configuration=kubeletconfig.ConfigSources(
             host=places.host, kubelet_root=places.kubelet, config=places.config, configz=fetch
         ),
     )

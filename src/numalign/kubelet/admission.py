@@ -55,7 +55,7 @@ class Walk:
         if self.kubelet.settings.topology_policy == "none":
             self._without_hints(pod)
             return
-        # Every manager collects when it is asked for hints, and all are asked before anybody allocates.
+        # Every manager collects when it gives hints, and all give hints before any allocates.
         self.collect()
         if self.kubelet.settings.topology_scope == "container":
             self._container_scope(pod)

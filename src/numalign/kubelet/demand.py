@@ -90,7 +90,7 @@ class Reading(Struct, frozen=True, kw_only=True):
     """Gate PodLevelResourceManagers."""
     pod_level_needs_gate: bool = True
     from_status: bool = False
-    """Take amounts from what the status says was allocated."""
+    """Take amounts from the status' allocatedResources."""
 
     @classmethod
     def of(cls, settings: Settings) -> Reading:

@@ -33,12 +33,12 @@ def every(kubelet: Kubelet, state: KubeletState) -> tuple[PodPlacement, ...]:
 
 
 def listed(kubelet: Kubelet, state: KubeletState) -> tuple[PodPlacement, ...]:
-    """All active pods, with what the Pod Resources API says they hold."""
+    """All active pods as the Pod Resources API lists them."""
     return tuple(listed_of(kubelet, state, pod) for pod in state.active.values())
 
 
 def classes(devices: Iterable[Device]) -> dict[int | None, list[Device]]:
-    """Devices by the exact set of zones they name; None for those that tell nothing about zones."""
+    """Devices by the exact set of their zones; None for those without a topology."""
     found: dict[int | None, list[Device]] = {}
     for device in devices:
         found.setdefault(None if device.zones is None else masks.of(device.zones), []).append(device)
@@ -52,7 +52,7 @@ def of(kubelet: Kubelet, state: KubeletState, pod: Pod) -> PodPlacement:
 
 
 def listed_of(kubelet: Kubelet, state: KubeletState, pod: Pod) -> PodPlacement:
-    """What the Pod Resources API says that this pod holds."""
+    """This pod as the Pod Resources API lists it."""
     by_isolation = versions.behaviour(kubelet.settings.minor).pod_resources_by_isolation
     demand = demands.of(pod, kubelet.reading)
     placed = _without_init(demand, placement(state, demand))

@@ -21,7 +21,7 @@ ANY_ADDRESS = "0.0.0.0"
 
 
 class Lacking(Struct, frozen=True):
-    """Why the pod does not fit, as the kubelet says it."""
+    """Why the pod does not fit, in the kubelet's words."""
 
     reason: str
     message: str

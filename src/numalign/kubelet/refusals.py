@@ -32,7 +32,7 @@ class Refusal(Exception):
 
 @dataclass(eq=False)
 class StartRefusal(Exception):
-    """The kubelet would not start with this machine, configuration or checkpoint. `manager` says who refused."""
+    """The kubelet would not start with this machine, configuration or checkpoint. `manager` is the one that refused."""
 
     manager: str
     error: str
@@ -43,7 +43,7 @@ class StartRefusal(Exception):
 
 @dataclass(eq=False)
 class Undecided(Exception):
-    """No answer: `why` says what the kubelet would be doing, `count` estimates how many steps of it."""
+    """No answer: `why` names what the kubelet would do, `count` estimates the number of steps."""
 
     why: str
     count: int | None = None

@@ -139,7 +139,7 @@ def gate(name: str, minor: Minor) -> Gate | None:
 
 
 def gate_default(name: str, minor: Minor) -> bool:
-    """What the gate is when the configuration says nothing; a feature that is not there yet is off."""
+    """The gate's default; a feature that does not exist yet is off."""
     row = gate(name, minor)
     return row is not None and row.default
 

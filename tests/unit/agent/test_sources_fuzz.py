@@ -13,7 +13,7 @@ import pytest
 
 from numalign.agent.sources import checkpoints, filewatch, kubeletconfig, sysfs
 from numalign.agent.sources.hostfiles import Files
-from numalign.agent.sources.kubeletconfig import Configuration, Sources
+from numalign.agent.sources.kubeletconfig import ConfigSources, Configuration
 from numalign.api import errors
 from numalign.kubelet import configuration
 from numalign.kubelet.machine import presets
@@ -134,7 +134,7 @@ def test_damaged_trees_of_the_kernel(count: int, tmp_path: Path) -> None:
 
 def read_file(host: Path, config: bytes) -> Configuration:
     (host / "etc/k.yaml").write_bytes(config)
-    return asyncio.run(kubeletconfig.read(Sources(host=host, config="/etc/k.yaml"), MACHINE))
+    return asyncio.run(kubeletconfig.read(ConfigSources(host=host, config="/etc/k.yaml"), MACHINE))
 
 
 def test_damaged_configuration_files(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from numalign.api.attributes import attributes
 from numalign.api.attributes.coremap import Core
-from numalign.api.attributes.deviceclasses import DeviceClass
+from numalign.api.attributes.deviceclasses import DeviceCount
 from numalign.api.attributes.managers import KubeletBuild, ManagerPolicies, MemoryZone
 from numalign.api.attributes.podplacements import HeldDevices, Holding, MemoryBlock, PodPlacement
 from numalign.api.decode import structs
@@ -64,7 +64,7 @@ def in_order() -> NodeTopology:
             cores=tuple(Core((cpu, cpu + 8), zone=cpu // 4, socket=0, l3=cpu // 4) for cpu in range(8)),
             default_cpus=0b11110011,
             memory=(MemoryZone(zone=0, assignments=1, cells=1, free={"memory": 5 << 30}),),
-            devices=(DeviceClass(resource="example.com/nic", zones=0b11, total=4, healthy=3, free=2),),
+            devices=(DeviceCount(resource="example.com/nic", zones=0b11, total=4, healthy=3, free=2),),
             placements=(pod,),
         ),
         attributes={"cpu_core": "0-7"},

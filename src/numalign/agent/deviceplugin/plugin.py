@@ -13,7 +13,7 @@ from typing import Final
 
 from numalign.agent.deviceplugin.offer import Offer, preferred
 from numalign.api.decode import protobuf
-from numalign.api.decode.protobuf import TEXTS, BadProtobuf, Field, Message, Tree
+from numalign.api.decode.protobuf import TEXTS, BadProtobuf, Message, MessageField, Tree
 from numalign.kubelet.device import Preference
 from numalign.kubelet.machine.machine import Device
 from numalign.process import log, rpc
@@ -24,49 +24,53 @@ PLUGIN: Final = "v1beta1.DevicePlugin"
 HEALTHY: Final = "Healthy"
 UNHEALTHY: Final = "Unhealthy"
 
-OPTIONS: Final[Message] = {1: Field("pre_start", "bool"), 2: Field("preferred_allocation", "bool")}
+OPTIONS: Final[Message] = {1: MessageField("pre_start", "bool"), 2: MessageField("preferred_allocation", "bool")}
 REGISTER: Final[Message] = {
-    1: Field("version", "string"),
-    2: Field("endpoint", "string"),
-    3: Field("resource", "string"),
-    4: Field("options", OPTIONS),
+    1: MessageField("version", "string"),
+    2: MessageField("endpoint", "string"),
+    3: MessageField("resource", "string"),
+    4: MessageField("options", OPTIONS),
 }
 
-ZONE: Final[Message] = {1: Field("id", "int")}
-ZONES: Final[Message] = {1: Field("nodes", ZONE, many=True)}
-DEVICE: Final[Message] = {1: Field("id", "string"), 2: Field("health", "string"), 3: Field("topology", ZONES)}
-DEVICES: Final[Message] = {1: Field("devices", DEVICE, many=True)}
+ZONE: Final[Message] = {1: MessageField("id", "int")}
+ZONES: Final[Message] = {1: MessageField("nodes", ZONE, many=True)}
+DEVICE: Final[Message] = {
+    1: MessageField("id", "string"),
+    2: MessageField("health", "string"),
+    3: MessageField("topology", ZONES),
+}
+DEVICES: Final[Message] = {1: MessageField("devices", DEVICE, many=True)}
 
-IDS: Final[Message] = {1: Field("ids", "string", many=True)}
+IDS: Final[Message] = {1: MessageField("ids", "string", many=True)}
 """Also the request of PreStartContainer."""
 PREFERENCE: Final[Message] = {
-    1: Field("available", "string", many=True),
-    2: Field("must_include", "string", many=True),
-    3: Field("size", "int"),
+    1: MessageField("available", "string", many=True),
+    2: MessageField("must_include", "string", many=True),
+    3: MessageField("size", "int"),
 }
-PREFERENCES: Final[Message] = {1: Field("containers", PREFERENCE, many=True)}
-PREFERRED: Final[Message] = {1: Field("containers", IDS, many=True)}
+PREFERENCES: Final[Message] = {1: MessageField("containers", PREFERENCE, many=True)}
+PREFERRED: Final[Message] = {1: MessageField("containers", IDS, many=True)}
 
-ALLOCATE: Final[Message] = {1: Field("containers", IDS, many=True)}
+ALLOCATE: Final[Message] = {1: MessageField("containers", IDS, many=True)}
 MOUNT: Final[Message] = {
-    1: Field("container", "string"),
-    2: Field("host", "string"),
-    3: Field("read_only", "bool"),
+    1: MessageField("container", "string"),
+    2: MessageField("host", "string"),
+    3: MessageField("read_only", "bool"),
 }
 DEVICE_FILE: Final[Message] = {
-    1: Field("container", "string"),
-    2: Field("host", "string"),
-    3: Field("permissions", "string"),
+    1: MessageField("container", "string"),
+    2: MessageField("host", "string"),
+    3: MessageField("permissions", "string"),
 }
-CDI: Final[Message] = {1: Field("name", "string")}
+CDI: Final[Message] = {1: MessageField("name", "string")}
 CONTAINER: Final[Message] = {
-    1: Field("env", TEXTS, many=True),
-    2: Field("mounts", MOUNT, many=True),
-    3: Field("files", DEVICE_FILE, many=True),
-    4: Field("annotations", TEXTS, many=True),
-    5: Field("cdi", CDI, many=True),
+    1: MessageField("env", TEXTS, many=True),
+    2: MessageField("mounts", MOUNT, many=True),
+    3: MessageField("files", DEVICE_FILE, many=True),
+    4: MessageField("annotations", TEXTS, many=True),
+    5: MessageField("cdi", CDI, many=True),
 }
-ALLOCATED: Final[Message] = {1: Field("containers", CONTAINER, many=True)}
+ALLOCATED: Final[Message] = {1: MessageField("containers", CONTAINER, many=True)}
 
 
 LOG: Final = logging.getLogger(__name__)

@@ -220,12 +220,12 @@ class Sources:
         kubelet_root: Path = Path(kubeletconfig.DEFAULT_ROOT),
         podresources: PodResourcesSource | None = None,
         socket: Path | None = None,
-        configuration: kubeletconfig.Sources | None = None,
+        configuration: kubeletconfig.ConfigSources | None = None,
         clock: Clock | None = None,
     ) -> None:
         self.host = host
         self.podresources = podresources
-        self.configuration = configuration or kubeletconfig.Sources(host=host)
+        self.configuration = configuration or kubeletconfig.ConfigSources(host=host)
         self.checkpoints = CheckpointCache(kubelet_root)
         self._socket = socket or kubelet_root / SOCKET
         self._seen = filewatch.signature(self._socket)

@@ -172,7 +172,7 @@ Fetch = Callable[[], Awaitable[bytes]]
 """Reads /configz; failures are raised as BadObject."""
 
 
-class Sources(Struct, frozen=True, kw_only=True):
+class ConfigSources(Struct, frozen=True, kw_only=True):
     """The sources. Paths are the host's; `host` is its root in the agent's mount namespace."""
 
     host: Path = Path("/")
@@ -195,7 +195,7 @@ class Configuration(Struct, frozen=True):
     problems: tuple[str, ...] = ()
 
 
-async def read(sources: Sources, machine: Machine, minor: versions.Minor = versions.NEWEST) -> Configuration:
+async def read(sources: ConfigSources, machine: Machine, minor: versions.Minor = versions.NEWEST) -> Configuration:
     """The first source that yields a configuration; never raises for its content."""
     problems: list[str] = []
     if sources.configz is not None:
@@ -238,7 +238,7 @@ def from_configz(raw: bytes) -> Object:
     return HEAD | fields.named(inside)
 
 
-def _from_files(sources: Sources) -> tuple[Object, str, int]:
+def _from_files(sources: ConfigSources) -> tuple[Object, str, int]:
     line = find_command_line(sources.at("/proc"), sources.kubelet_root)
     seen = line or CommandLine()
     # A running kubelet without --config uses no file, even if one exists.

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from numalign.api import errors
 from numalign.api.decode import protobuf
-from numalign.api.decode.protobuf import BadProtobuf, Field, Message, Tree
+from numalign.api.decode.protobuf import BadProtobuf, Message, MessageField, Tree
 from numalign.process import rpc
 
 
@@ -62,35 +62,39 @@ class Allocatable(Struct, frozen=True):
     memory: tuple[MemoryEntry, ...] = ()
 
 
-ZONE: Final[Message] = {1: Field("id", "int")}
-ZONES: Final[Message] = {1: Field("nodes", ZONE, many=True)}
+ZONE: Final[Message] = {1: MessageField("id", "int")}
+ZONES: Final[Message] = {1: MessageField("nodes", ZONE, many=True)}
 DEVICES: Final[Message] = {
-    1: Field("resource", "string"),
-    2: Field("ids", "string", many=True),
-    3: Field("topology", ZONES),
+    1: MessageField("resource", "string"),
+    2: MessageField("ids", "string", many=True),
+    3: MessageField("topology", ZONES),
 }
-MEMORY: Final[Message] = {1: Field("type", "string"), 2: Field("size", "uint"), 3: Field("topology", ZONES)}
+MEMORY: Final[Message] = {
+    1: MessageField("type", "string"),
+    2: MessageField("size", "uint"),
+    3: MessageField("topology", ZONES),
+}
 CONTAINER: Final[Message] = {
-    1: Field("name", "string"),
-    2: Field("devices", DEVICES, many=True),
-    3: Field("cpus", "int", many=True),
-    4: Field("memory", MEMORY, many=True),
+    1: MessageField("name", "string"),
+    2: MessageField("devices", DEVICES, many=True),
+    3: MessageField("cpus", "int", many=True),
+    4: MessageField("memory", MEMORY, many=True),
 }
 POD: Final[Message] = {
-    1: Field("name", "string"),
-    2: Field("namespace", "string"),
-    3: Field("containers", CONTAINER, many=True),
-    4: Field("cpus", "int", many=True),
-    5: Field("memory", MEMORY, many=True),
+    1: MessageField("name", "string"),
+    2: MessageField("namespace", "string"),
+    3: MessageField("containers", CONTAINER, many=True),
+    4: MessageField("cpus", "int", many=True),
+    5: MessageField("memory", MEMORY, many=True),
 }
 ALLOCATABLE: Final[Message] = {
-    1: Field("devices", "bytes", many=True),
-    2: Field("cpus", "int", many=True),
-    3: Field("memory", MEMORY, many=True),
+    1: MessageField("devices", "bytes", many=True),
+    2: MessageField("cpus", "int", many=True),
+    3: MessageField("memory", MEMORY, many=True),
 }
-LIST_ANSWER: Final[Message] = {1: Field("pods", "bytes", many=True)}
-GET_ANSWER: Final[Message] = {1: Field("pod", POD)}
-GET_REQUEST: Final[Message] = {1: Field("name", "string"), 2: Field("namespace", "string")}
+LIST_ANSWER: Final[Message] = {1: MessageField("pods", "bytes", many=True)}
+GET_ANSWER: Final[Message] = {1: MessageField("pod", POD)}
+GET_REQUEST: Final[Message] = {1: MessageField("name", "string"), 2: MessageField("namespace", "string")}
 
 
 class Reader:

@@ -16,20 +16,31 @@ from typing import Final
 from msgspec import Struct
 
 from numalign.api.decode import protobuf
-from numalign.api.decode.protobuf import BadProtobuf, Field, Message, Tree
+from numalign.api.decode.protobuf import BadProtobuf, Message, MessageField, Tree
 from numalign.process import rpc
 
 SERVICE: Final = "v1alpha1.Pods"
 SOCKET: Final = "pods-api/pods-api.sock"
 """Below the kubelet's root folder."""
 
-CONTAINER: Final[Message] = {1: Field("name", "string")}
-METADATA: Final[Message] = {1: Field("name", "string"), 3: Field("namespace", "string"), 5: Field("uid", "string")}
-SPEC: Final[Message] = {2: Field("containers", CONTAINER, many=True), 20: Field("inits", CONTAINER, many=True)}
-STATUS: Final[Message] = {1: Field("phase", "string"), 9: Field("qos", "string")}
-POD: Final[Message] = {1: Field("metadata", METADATA), 2: Field("spec", SPEC), 3: Field("status", STATUS)}
-LIST: Final[Message] = {1: Field("pods", "bytes", many=True)}
-EVENT: Final[Message] = {1: Field("type", "int"), 2: Field("pod", POD)}
+CONTAINER: Final[Message] = {1: MessageField("name", "string")}
+METADATA: Final[Message] = {
+    1: MessageField("name", "string"),
+    3: MessageField("namespace", "string"),
+    5: MessageField("uid", "string"),
+}
+SPEC: Final[Message] = {
+    2: MessageField("containers", CONTAINER, many=True),
+    20: MessageField("inits", CONTAINER, many=True),
+}
+STATUS: Final[Message] = {1: MessageField("phase", "string"), 9: MessageField("qos", "string")}
+POD: Final[Message] = {
+    1: MessageField("metadata", METADATA),
+    2: MessageField("spec", SPEC),
+    3: MessageField("status", STATUS),
+}
+LIST: Final[Message] = {1: MessageField("pods", "bytes", many=True)}
+EVENT: Final[Message] = {1: MessageField("type", "int"), 2: MessageField("pod", POD)}
 
 
 class Change(IntEnum):

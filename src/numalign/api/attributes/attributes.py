@@ -14,7 +14,7 @@ from numalign.api import errors
 from numalign.api.attributes import coremap, deviceclasses, grammar, managers, podplacements
 from numalign.api.attributes import managers as memorystate
 from numalign.api.attributes.coremap import Core
-from numalign.api.attributes.deviceclasses import DeviceClass
+from numalign.api.attributes.deviceclasses import DeviceCount
 from numalign.api.attributes.managers import KubeletBuild, ManagerPolicies, MemoryZone, ReservedMemory
 from numalign.api.attributes.podplacements import PodPlacement
 from numalign.api.attributes.repairs import Guess, GuessCode
@@ -35,7 +35,7 @@ class NodeFacts(Struct, frozen=True, kw_only=True):
     default_cpus: int | None = None
     """The CPU manager's shared set, as in its checkpoint; reserved CPUs may be part of it."""
     memory: tuple[MemoryZone, ...] | None = None
-    devices: tuple[DeviceClass, ...] | None = None
+    devices: tuple[DeviceCount, ...] | None = None
     placements: tuple[PodPlacement, ...] | None = None
 
 
@@ -66,7 +66,7 @@ CODECS: Final = {
 
 
 class Unknown(NamedTuple):
-    """An attribute of ours that this release cannot read: written by a newer one."""
+    """An attribute of a newer release, which this one cannot read."""
 
     version: int | None
     """None: not even the name is known."""
@@ -91,7 +91,7 @@ def decode(node: str, name: str, value: str) -> Any:
 
 
 def read(node: str, attributes: Mapping[str, str], guesses: list[Guess]) -> NodeFacts:
-    """All facts in these attributes of ours; what cannot be read is noted and stays None."""
+    """The facts in our attributes; an unreadable one is recorded and stays None."""
     facts: dict[str, Any] = {}
     for name, value in attributes.items():
         try:

@@ -18,8 +18,8 @@ CLASS: Final = re.compile(r"([^=]+)=([-0-9+]*|none):([0-9]+)/([0-9]+)/([0-9]+)")
 NO_TOPOLOGY: Final = "none"
 
 
-class DeviceClass(Struct, frozen=True, kw_only=True):
-    """Devices of one resource on one set of zones; free means healthy and assigned to nobody."""
+class DeviceCount(Struct, frozen=True, kw_only=True):
+    """Devices of one resource on one set of zones; free means healthy and unassigned."""
 
     resource: str
     zones: int | None
@@ -29,12 +29,12 @@ class DeviceClass(Struct, frozen=True, kw_only=True):
     free: int
 
 
-def encode(classes: Iterable[DeviceClass]) -> str:
+def encode(classes: Iterable[DeviceCount]) -> str:
     """example.com/nic=0:4/4/3;example.com/nic=0+1:1/1/0"""
     return ";".join(map(_class, sorted(classes, key=_order)))
 
 
-def decode(body: str) -> tuple[DeviceClass, ...]:
+def decode(body: str) -> tuple[DeviceCount, ...]:
     classes = [_from_class(text) for text in grammar.split(body, ";")]
     grammar.unique(((item.resource, item.zones), item) for item in classes)
     return tuple(sorted(classes, key=_order))
@@ -48,13 +48,13 @@ def zones_from_text(text: str) -> int | None:
     return None if text == NO_TOPOLOGY else grammar.from_zones(text)
 
 
-def _class(item: DeviceClass) -> str:
+def _class(item: DeviceCount) -> str:
     where = f"{grammar.word(item.resource)}={zones_text(item.zones)}"
     return f"{where}:{item.total}/{item.healthy}/{item.free}"
 
 
 @lru_cache(maxsize=grammar.PARTS)
-def _from_class(text: str) -> DeviceClass:
+def _from_class(text: str) -> DeviceCount:
     match = CLASS.fullmatch(text)
     if match is None:
         raise grammar.AttributeTextError(f"{errors.echo(text)} is not resource=zones:total/healthy/free")
@@ -62,8 +62,8 @@ def _from_class(text: str) -> DeviceClass:
     if not total >= healthy >= free:
         raise grammar.AttributeTextError(f"{errors.echo(text)} has more free than healthy or healthy than all")
     resource = grammar.from_word(match[1])
-    return DeviceClass(resource=resource, zones=zones_from_text(match[2]), total=total, healthy=healthy, free=free)
+    return DeviceCount(resource=resource, zones=zones_from_text(match[2]), total=total, healthy=healthy, free=free)
 
 
-def _order(item: DeviceClass) -> tuple[str, int]:
+def _order(item: DeviceCount) -> tuple[str, int]:
     return item.resource, -1 if item.zones is None else item.zones

@@ -48,7 +48,7 @@ PARTS: Final = 1 << 14
 """Texts of each kind of part that are remembered: the next report of a node has most of them again."""
 TAG: Final = re.compile(r"v([0-9]{1,9});")
 NUMBER: Final = re.compile(r"[0-9]{1,19}")
-# What a word holds as itself; everything else is written as %XX of its UTF-8 bytes.
+# Characters that a word contains unescaped; all others are written as %XX of their UTF-8 bytes.
 UNSAFE: Final = re.compile(rb"[^-_./A-Za-z0-9]")
 ESCAPE: Final = re.compile(rb"%([0-9A-F]{2})")
 WORD: Final = re.compile(r"(?:[-_./A-Za-z0-9]|%[0-9A-F]{2})+")
@@ -74,7 +74,7 @@ def version_and_body(text: str) -> tuple[int, str]:
 
 
 def word(text: str) -> str:
-    """A name or free text, with every sign escaped that separates things."""
+    """A name or free text, with all separators escaped."""
     if not text:
         raise AttributeTextError("a name must not be empty")
     return UNSAFE.sub(lambda sign: b"%%%02X" % ord(sign[0]), text.encode()).decode()

@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class Intent(Struct, frozen=True, kw_only=True):
-    """None: the pod does not say."""
+    """None: the pod does not set it."""
 
     scope: Scope | None = None
     strictness: Strictness | None = None
@@ -39,7 +39,7 @@ def intent(pod: ObjectMeta) -> Intent:
 
 
 def write(intent: Intent) -> dict[str, str]:
-    """The annotations that say this."""
+    """The annotations of an intent."""
     words = {SCOPE: intent.scope, STRICTNESS: intent.strictness}
     return {name: word for name, word in words.items() if word is not None}
 

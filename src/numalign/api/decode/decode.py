@@ -120,13 +120,13 @@ def _why(problem: Exception) -> str:
 
 
 def _in_words(message: str) -> str:
-    """msgspec's "Expected `str`, got `int`", for people who do not write Python."""
+    """msgspec's "Expected `str`, got `int`" in the terms of JSON."""
     message = re.sub(r"`([^`]*)`", lambda match: _kind_in_words(match[1]), message)
     return message.replace("Expected", "expected", 1)
 
 
 def _kind_in_words(kind: str) -> str:
-    """Any field may be null; to say so of some would only puzzle."""
+    """Drops "or null": every field may be null."""
     plain = kind.removesuffix(" | null")
     return WORDS.get(plain, plain)
 

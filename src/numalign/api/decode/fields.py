@@ -83,7 +83,7 @@ def items(field: Field) -> Iterator[Field]:
 
 
 def only(field: Field, known: Collection[str]) -> None:
-    """Refuse keys that nobody reads: a misspelt one would be silently without effect."""
+    """Refuses unknown keys: a misspelt one would silently have no effect."""
     for key in mapping(field):
         if key not in known:
             name = _key_text(field, key)
@@ -91,7 +91,7 @@ def only(field: Field, known: Collection[str]) -> None:
 
 
 def of_kind(field: Field, api_version: str, kind: str) -> None:
-    """Refuse a file of another kind, or one that does not say of which it is."""
+    """Refuses a file of another kind or without a kind."""
     for key, expected in (("apiVersion", api_version), ("kind", kind)):
         said = field.at(key)
         if not said.given:

@@ -20,14 +20,14 @@ class BadProtobuf(ValueError):
     """The body cannot be read; the text says why."""
 
 
-class Wire(IntEnum):
+class WireType(IntEnum):
     VARINT = 0
     FIXED64 = 1
     BYTES = 2
     FIXED32 = 5
 
 
-def fields(data: bytes) -> Iterator[tuple[int, Wire, int | bytes]]:
+def fields(data: bytes) -> Iterator[tuple[int, WireType, int | bytes]]:
     """Number, wire type and value of each field, in the order of the body."""
     at = 0
     while at < len(data):
@@ -35,16 +35,16 @@ def fields(data: bytes) -> Iterator[tuple[int, Wire, int | bytes]]:
         number, wire = key >> 3, key & 7
         if number == 0:
             raise BadProtobuf("proto: illegal tag 0 (wire type 0)")
-        if wire == Wire.VARINT:
+        if wire == WireType.VARINT:
             whole, at = varint(data, at)
-            yield number, Wire.VARINT, whole
-        elif wire == Wire.BYTES:
+            yield number, WireType.VARINT, whole
+        elif wire == WireType.BYTES:
             length, at = varint(data, at)
-            yield number, Wire.BYTES, _slice(data, at, length)
+            yield number, WireType.BYTES, _slice(data, at, length)
             at += length
-        elif wire in (Wire.FIXED64, Wire.FIXED32):
-            size = 8 if wire == Wire.FIXED64 else 4
-            yield number, Wire(wire), int.from_bytes(_slice(data, at, size), "little")
+        elif wire in (WireType.FIXED64, WireType.FIXED32):
+            size = 8 if wire == WireType.FIXED64 else 4
+            yield number, WireType(wire), int.from_bytes(_slice(data, at, size), "little")
             at += size
         else:
             raise BadProtobuf(f"proto: illegal wireType {wire}")
@@ -98,8 +98,8 @@ def encode_varint(number: int) -> bytes:
 def encode_field(number: int, value: int | bytes) -> bytes:
     """One field: a number as it is, bytes behind their length."""
     if isinstance(value, int):
-        return encode_varint(number << 3 | Wire.VARINT) + encode_varint(value)
-    return encode_varint(number << 3 | Wire.BYTES) + encode_varint(len(value)) + value
+        return encode_varint(number << 3 | WireType.VARINT) + encode_varint(value)
+    return encode_varint(number << 3 | WireType.BYTES) + encode_varint(len(value)) + value
 
 
 def _slice(data: bytes, at: int, length: int) -> bytes:
@@ -112,7 +112,7 @@ Scalar = Literal["string", "bytes", "bool", "int", "uint"]
 Tree = dict[str, Any]
 
 
-class Field(Struct, frozen=True):
+class MessageField(Struct, frozen=True):
     name: str
     kind: "Scalar | Message"
     many: bool = False
@@ -122,9 +122,9 @@ class Field(Struct, frozen=True):
         return isinstance(self.kind, str) and self.kind in NUMBERS
 
 
-Message = Mapping[int, Field]
+Message = Mapping[int, MessageField]
 
-TEXTS: Final[Message] = {1: Field("key", "string"), 2: Field("value", "string")}
+TEXTS: Final[Message] = {1: MessageField("key", "string"), 2: MessageField("value", "string")}
 """One entry of a map from text to text, which travels as a repeated message."""
 
 
@@ -142,14 +142,14 @@ def decode_message(data: bytes, message: Message) -> Tree:
     return tree
 
 
-def _several(wire: Wire, raw: int | bytes, field: Field) -> list[Any]:
-    # Repeated numbers may come packed or one by one, whatever the table's writer prefers.
+def _several(wire: WireType, raw: int | bytes, field: MessageField) -> list[Any]:
+    # Repeated numbers may be packed or not.
     if isinstance(raw, bytes) and field.is_number:
         return [NUMBERS[field.kind](number) for number in packed(raw)]
     return [_one(wire, raw, field)]
 
 
-def _one(wire: Wire, raw: int | bytes, field: Field) -> Any:
+def _one(wire: WireType, raw: int | bytes, field: MessageField) -> Any:
     kind = field.kind
     if not isinstance(kind, str):
         return decode_message(_bytes(raw, wire, field), kind)
@@ -157,22 +157,22 @@ def _one(wire: Wire, raw: int | bytes, field: Field) -> Any:
         return _text(_bytes(raw, wire, field), field)
     if kind == "bytes":
         return _bytes(raw, wire, field)
-    if wire is not Wire.VARINT or isinstance(raw, bytes):
+    if wire is not WireType.VARINT or isinstance(raw, bytes):
         raise _wrong(wire, field)
     return NUMBERS[kind](raw)
 
 
-def _bytes(raw: int | bytes, wire: Wire, field: Field) -> bytes:
+def _bytes(raw: int | bytes, wire: WireType, field: MessageField) -> bytes:
     if isinstance(raw, bytes):
         return raw
     raise _wrong(wire, field)
 
 
-def _wrong(wire: Wire, field: Field) -> BadProtobuf:
+def _wrong(wire: WireType, field: MessageField) -> BadProtobuf:
     return BadProtobuf(f"proto: wrong wireType = {wire.value} for field {field.name}")
 
 
-def _text(data: bytes, field: Field) -> str:
+def _text(data: bytes, field: MessageField) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -193,21 +193,21 @@ def encode_message(tree: Mapping[str, Any], message: Message) -> bytes:
     )
 
 
-def _written_field(number: int, field: Field, value: Any) -> bytes:
+def _written_field(number: int, field: MessageField, value: Any) -> bytes:
     if field.many:
         return _written_several(number, field, value)
     plain = isinstance(field.kind, str)
     return b"" if plain and not value else encode_field(number, _written_one(field, value))
 
 
-def _written_several(number: int, field: Field, values: Any) -> bytes:
+def _written_several(number: int, field: MessageField, values: Any) -> bytes:
     if field.is_number:
         numbers = b"".join(map(encode_varint, values))
         return encode_field(number, numbers) if numbers else b""
     return b"".join(encode_field(number, _written_one(field, value)) for value in values)
 
 
-def _written_one(field: Field, value: Any) -> int | bytes:
+def _written_one(field: MessageField, value: Any) -> int | bytes:
     if not isinstance(field.kind, str):
         return encode_message(value, field.kind)
     return value.encode() if isinstance(value, str) else value

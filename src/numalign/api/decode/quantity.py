@@ -159,7 +159,7 @@ def _decimal(whole: str, fraction: str, exponent: int) -> int:
         raise QuantityError(TOO_LARGE)
     if not digits:
         return _zero(whole + fraction, within_int64=exponent >= -9)
-    # Nobody who asks for something gets nothing: less than a billionth counts as one.
+    # A positive amount below a billionth counts as one billionth.
     if len(digits) + shift < -9:
         return 1
     power: int = 10 ** abs(shift + 9)

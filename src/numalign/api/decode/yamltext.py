@@ -29,7 +29,8 @@ FAST = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Loader(FAST):  # type: ignore[misc, valid-type]
-    """Leaves dates and `=` as text, as Kubernetes does, and says where a value cannot be what its tag says."""
+    """Leaves dates and `=` as text, as Kubernetes does, and reports the position of a value that does not match its
+    tag."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's own way to configure
         first: [(tag, pattern) for tag, pattern in resolvers if tag not in TEXT_TO_KUBERNETES]

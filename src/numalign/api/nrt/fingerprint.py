@@ -28,7 +28,7 @@ Pod = tuple[str, str]
 
 
 class Method(StrEnum):
-    """Which pods are signed; a report that does not say means ALL."""
+    """Which pods the fingerprint covers; a report without a method means ALL."""
 
     ALL = "all"
     EXCLUSIVE = "with-exclusive-resources"
@@ -78,7 +78,7 @@ def of_hashes(hashes: Sequence[int]) -> str:
 
 
 def of(pods: Iterable[Pod]) -> str:
-    """The fingerprint of these pods, in whatever order they come."""
+    """The fingerprint of these pods, in any order."""
     return PodSet(pods).fingerprint()
 
 

@@ -44,7 +44,7 @@ class Fingerprint(Struct, frozen=True):
 
 
 class NodeTopology(Struct, frozen=True, kw_only=True):
-    """Everything a report says about a node, and what had to be guessed to read it."""
+    """Everything that a report contains about a node, and what its reader repaired."""
 
     node: str
     manager: TopologyManager = TopologyManager()

@@ -46,7 +46,7 @@ class Reason(StrEnum):
 
 
 class PlacementError(ValueError):
-    """The payload cannot be written or read; `reason` is the machine's word for it."""
+    """The payload cannot be written or read; `reason` is a code."""
 
     def __init__(self, reason: Reason, why: str) -> None:
         super().__init__(f"{reason}: {why}")

@@ -64,5 +64,5 @@ class Node(Wire, frozen=True):
 
     @property
     def allocatable(self) -> ResourceList:
-        """What pods may use; a node that does not say so offers all it has, as the API server defaults it."""
+        """Resources for pods; defaults to the capacity, as in the API server."""
         return self.status.allocatable or self.status.capacity

@@ -26,7 +26,7 @@ def of(pod: Pod) -> QoS:
 
 
 def computed(pod: Pod) -> QoS:
-    """The class by requests and limits alone, whatever the status says."""
+    """The class by requests and limits alone, without the status."""
     if requests.has_pod_level_resources(pod):
         return of_requirements(pod.spec.resources)
     return agreed({of_requirements(container.resources) for container in pod.in_admission_order()})

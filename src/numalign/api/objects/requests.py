@@ -36,7 +36,8 @@ def effective_limits(pod: Pod) -> ResourceList:
 
 
 def capped(pod: Pod) -> ResourceList:
-    """The total over limits as the stock scheduler tells it: pod-level amounts win, overhead raises what is limited."""
+    """The total of limits as kube-scheduler computes it: pod-level amounts take precedence, overhead is added to
+    limited resources."""
     whole = pod.spec.resources.limits
     total = of_containers(pod, _limits) | {name: whole[name] for name in whole if resourcenames.is_pod_level(name)}
     return added(total, {name: more for name, more in pod.spec.overhead.items() if name in total and total[name].nanos})
@@ -56,7 +57,7 @@ def defaulted(pod: Pod) -> Pod:
 
 
 def of_containers(pod: Pod, amounts: Callable[[Container], ResourceList]) -> ResourceList:
-    """The containers' part of the total, by whatever amounts are told for each."""
+    """The containers' part of the total, with `amounts` of each container."""
     if not pod.spec.init_containers:
         return together(map(amounts, pod.spec.containers))
     # A sidecar keeps running while later init containers run, and beside the app containers.
@@ -120,7 +121,7 @@ def _limits(container: Container) -> ResourceList:
 
 
 LEAST: Final[ResourceList] = {CPU: quantity.of_milli(100), MEMORY: quantity.of(200 << 20)}
-"""What a container counts for in scores if it does not say, so that a node fills up with such pods too."""
+"""What a container without requests counts for in scores, so that nodes fill up with such pods, too."""
 NOTHING: Final[ResourceList] = {}
 
 RESIZE_PENDING: Final = "PodResizePending"
@@ -134,7 +135,7 @@ def assigned(pod: Pod, least: ResourceList = NOTHING) -> ResourceList:
 
 
 def scored(pod: Pod, real: ResourceList) -> ResourceList:
-    """The same for scores; `real` is what `assigned` says (kube-scheduler spec 2.3)."""
+    """The same for scores; `real` is the result of `assigned` (kube-scheduler spec 2.3)."""
     by_pod = any(map(resourcenames.is_pod_level, pod.spec.resources.requests))
     least = {name: amount for name, amount in LEAST.items() if not by_pod or name not in real}
     told = (container.resources.requests for container in pod.in_admission_order())
@@ -144,7 +145,7 @@ def scored(pod: Pod, real: ResourceList) -> ResourceList:
 
 
 def is_resized(pod: Pod) -> bool:
-    """Whether the status may say something else than the spec; for nearly all pods it does not."""
+    """Whether the status may differ from the spec; for nearly all pods it does not."""
     status = pod.status
     if not (status.container_statuses or status.conditions or status.init_container_statuses or status.resources):
         return False

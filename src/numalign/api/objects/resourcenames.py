@@ -32,7 +32,7 @@ def is_native(name: str) -> bool:
 
 
 def is_extended(name: str) -> bool:
-    """A resource of somebody's own domain, such as a device plugin's `example.com/nic`."""
+    """A resource outside kubernetes.io, such as a device plugin's `example.com/nic`."""
     if is_native(name) or name.startswith(QUOTA_PREFIX):
         return False
     # The name must stay valid when a ResourceQuota puts its prefix in front (kube-scheduler spec, extended resources).

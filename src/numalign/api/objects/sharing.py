@@ -37,7 +37,7 @@ class SharedPods:
     def __init__(self) -> None:
         self._latest: OrderedDict[Key, Pod] = OrderedDict()
         self._sized: BoundedCache[Key, None] = BoundedCache(MOST_KINDS)
-        """Keys that take the sizes to tell pods apart: bare pods of one image may take turns with several."""
+        """Keys that need the sizes to distinguish pods: bare pods of one image may have several."""
         self._names: BoundedCache[str, str] = BoundedCache(MOST_NAMES)
 
     def shared(self, pod: Pod) -> Pod:

@@ -130,7 +130,7 @@ class Plugins(Struct, frozen=True):
 
 
 def read_plugins(field: Field, warnings: list[str]) -> Plugins:
-    """The plugins of a profile; the defaults where it says nothing."""
+    """The plugins of a profile; the defaults where it sets none."""
     if field.given:
         fields.only(field, (MULTI_POINT, *Point))
     own = {name: _set(field.at(name), warnings) for name in (MULTI_POINT, *Point)} if field.given else {}
@@ -180,7 +180,7 @@ def _defaults(own: Mapping[str, PluginSet]) -> tuple[Plugin, ...]:
 
 
 def _merged(defaults: tuple[Plugin, ...], own: PluginSet) -> tuple[Plugin, ...]:
-    """Defaults that are not disabled, with what the profile says of them, and then its others."""
+    """Defaults that are not disabled, with the profile's weights, then the profile's other plugins."""
     said = {plugin.name: plugin for plugin in own.enabled}
     kept = [] if EVERY in own.disabled else [each for each in defaults if each.name not in own.disabled]
     names = {plugin.name for plugin in kept}

@@ -21,7 +21,7 @@ class Reuse(Struct, frozen=True):
 
 
 class CPUState(Struct, frozen=True):
-    """`default` is the shared set: all CPUs that nobody holds exclusively."""
+    """`default` is the shared pool: all CPUs that no container holds exclusively."""
 
     default: int
     assignments: Assignments = field(default_factory=dict)

@@ -213,7 +213,7 @@ class StaticCPUs(Struct, frozen=True, dict=True):
                 raise Refusal(emptied, EMPTY_POD_SHARED_POOL)
             self._require_whole_cores(state, pod.cpus)
             bubble = self._take_aligned(state, pod.cpus, affinity, 0)
-            # Recorded before it is divided: if dividing fails, these CPUs are lost to everybody (kubelet spec 10.5).
+            # Recorded before it is divided: if dividing fails, these CPUs are leaked (kubelet spec 10.5).
             state = structs.replace(state, default=state.default & ~bubble, pods={**state.pods, pod.uid: bubble})
             return state.with_assignments(pod.uid, self._divided(bubble, pod)), None
         except Refusal as refusal:

@@ -109,7 +109,7 @@ def _uncores(zone: Field, threads: Threads, default: list[int | None]) -> list[i
 
 
 def _labels(field: Field, threads: Threads) -> list[int | None] | None:
-    """The id each core falls under: one id for all, or a mapping of ids to CPUs; None: the file says nothing."""
+    """The id of each core: one id for all, or a mapping of ids to CPUs; None: not in the file."""
     if not field.given:
         return None
     if isinstance(field.value, int):

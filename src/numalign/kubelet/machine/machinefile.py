@@ -205,7 +205,7 @@ def _new_id(field: Field, sites: Mapping[int, Field], index: int) -> int:
 
 
 def _zone(entry: Field, before: Zone, taken: int) -> Zone:
-    """What the file says of a zone, over what it was before: nothing, or the preset's."""
+    """A zone of the file, over that of the preset, if any."""
     cores = machinecores.read(entry, before.id, before.cores, taken)
     memory = _memory(entry.at("memory")) if entry.at("memory").given else before.memory
     hugepages = _hugepages(entry.at("hugepages")) if entry.at("hugepages").given else before.hugepages

@@ -87,7 +87,7 @@ def charge(zones: Zones, block: Block, amount: int) -> Zones:
 
 
 def release(zones: Zones, blocks: Iterable[Block]) -> Zones:
-    """Give blocks back; a zone that nobody is assigned to any more is a group of its own again."""
+    """Releases blocks; a zone without assignments is a group of its own again."""
     changed = dict(zones)
     for block in blocks:
         amount = block.size

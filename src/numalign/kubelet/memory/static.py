@@ -262,7 +262,7 @@ class StaticMemory(Struct, frozen=True, dict=True):
 
 
 def empty(zone: int, amounts: Mapping[str, int]) -> ZoneMemory:
-    """A zone that nobody uses."""
+    """An unused zone."""
     return ZoneMemory(cells=1 << zone, tables={kind: Table(amount) for kind, amount in amounts.items()})
 
 

@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 
 from numalign.api.attributes.attributes import NodeFacts
 from numalign.api.attributes.coremap import Core
-from numalign.api.attributes.deviceclasses import DeviceClass
+from numalign.api.attributes.deviceclasses import DeviceCount
 from numalign.api.attributes.managers import KubeletBuild, ManagerPolicies, MemoryZone, ReservedMemory
 from numalign.api.attributes.podplacements import Holding, PodPlacement
 from numalign.api.nrt import fingerprint, placementcodec
@@ -34,7 +34,7 @@ from numalign.kubelet.topologymanager import mask as masks
 
 
 def facts(kubelet: Kubelet, state: KubeletState, pods: Iterable[PodPlacement]) -> NodeFacts:
-    """Everything there is to say; facts of a manager that does nothing are left out."""
+    """All facts; those of a manager with policy none are omitted."""
     settings = kubelet.settings
     return NodeFacts(
         managers=_policies(settings),
@@ -88,7 +88,7 @@ def _memory_facts(state: MemoryState) -> tuple[MemoryZone, ...]:
     )
 
 
-def _device_facts(kubelet: Kubelet, state: DeviceState) -> tuple[DeviceClass, ...]:
+def _device_facts(kubelet: Kubelet, state: DeviceState) -> tuple[DeviceCount, ...]:
     found = (
         each
         for resource, inventory in sorted(kubelet.devices.inventories.items())
@@ -97,16 +97,16 @@ def _device_facts(kubelet: Kubelet, state: DeviceState) -> tuple[DeviceClass, ..
     return tuple(found)
 
 
-def _classes(resource: str, inventory: Inventory, state: DeviceState) -> Iterable[DeviceClass]:
+def _classes(resource: str, inventory: Inventory, state: DeviceState) -> Iterable[DeviceCount]:
     by_zones = holdings.classes(inventory.plugin.devices)
     if not by_zones:
         # A plugin without devices is registered all the same, and requests for its resource are refused.
-        yield DeviceClass(resource=resource, zones=None, total=0, healthy=0, free=0)
+        yield DeviceCount(resource=resource, zones=None, total=0, healthy=0, free=0)
     for zones in sorted(by_zones, key=lambda zones: -1 if zones is None else zones):
         healthy = {device.id for device in by_zones[zones] if device.healthy}
         free = len(healthy - state.in_use(resource))
         total = len(by_zones[zones])
-        yield DeviceClass(resource=resource, zones=zones, total=total, healthy=len(healthy), free=free)
+        yield DeviceCount(resource=resource, zones=zones, total=total, healthy=len(healthy), free=free)
 
 
 MILLI = 1000
@@ -132,7 +132,7 @@ class Pods(Struct, frozen=True):
 
 
 def of_collected(node: str, kubelet: Kubelet, state: KubeletState, pods: Pods) -> NodeTopology:
-    """The same for a state that is collected, by somebody who knows already what its pods hold."""
+    """The same for a collected state, with placements that the caller already has."""
     named = tuple(pod for pod in pods.every if pod.holdings or pods.method is fingerprint.Method.ALL)
     return NodeTopology(
         node=node,
@@ -145,13 +145,13 @@ def of_collected(node: str, kubelet: Kubelet, state: KubeletState, pods: Pods) -
 
 
 def with_capacities(topology: NodeTopology, machine: machine.Machine) -> NodeTopology:
-    """For a node whose kubelet does not answer: also what its zones have, whoever may be given it."""
+    """Adds the capacities of the zones, for a node whose kubelet does not answer."""
     present = {zone.id: _present(zone) for zone in machine.zones}
     return structs.replace(topology, zones=tuple(_with_capacity(zone, present[zone.id]) for zone in topology.zones))
 
 
 def undated(topology: NodeTopology) -> NodeTopology:
-    """For a kubelet whose version nobody told: readers go by the Node's, or make an assumption of their own."""
+    """Drops the kubelet's version if it is unknown: readers take the Node's, or assume one."""
     build = topology.facts.kubelet
     if build is None:
         return topology

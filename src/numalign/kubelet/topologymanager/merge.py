@@ -93,7 +93,7 @@ def of(providers: Iterable[HintMap | None], rules: Rules) -> Merge:
 
 
 def normalised(provider: HintMap | None) -> list[Hints]:
-    """One list per resource, don't-care where the provider has nothing to say (kubelet spec 3.1)."""
+    """One list per resource; don't-care where the provider gives no hints (kubelet spec 3.1)."""
     if not provider:
         return [DONT_CARE]
     return [DONT_CARE if each is None else UNSATISFIABLE if each.is_empty else each for each in provider.values()]

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from msgspec import Struct, structs
 
 from numalign.api.attributes.attributes import NodeFacts
-from numalign.api.attributes.deviceclasses import DeviceClass
+from numalign.api.attributes.deviceclasses import DeviceCount
 from numalign.api.attributes.managers import MemoryZone
 from numalign.api.attributes.podplacements import HeldDevices, Holding, MemoryBlock, PodPlacement
 from numalign.api.decode import quantity
@@ -57,7 +57,7 @@ class Unaccounted(Exception):
 class Devices:
     """The devices of one node, handed out to the pods that hold them."""
 
-    def __init__(self, classes: Iterable[DeviceClass]) -> None:
+    def __init__(self, classes: Iterable[DeviceCount]) -> None:
         self._classes = {(each.resource, each.zones): each for each in classes}
         if sum(each.total for each in self._classes.values()) > MOST_DEVICES:
             raise Unaccounted("too many devices")
@@ -101,7 +101,7 @@ class Devices:
         taken.append(f"{self._names.get(place, 'gone')}-{len(taken):06}")
         return taken[-1]
 
-    def _devices(self, place: Place, each: DeviceClass) -> Iterable[Device]:
+    def _devices(self, place: Place, each: DeviceCount) -> Iterable[Device]:
         """First those that pods hold, as healthy as the class allows, then the free ones, then the unhealthy ones."""
         zones = None if each.zones is None else masks.members(each.zones)
         held = len(self._taken[place])

@@ -14,7 +14,7 @@ from itertools import groupby
 from msgspec import Struct
 
 from numalign.api.attributes.attributes import NodeFacts
-from numalign.api.attributes.deviceclasses import DeviceClass as PublishedClass
+from numalign.api.attributes.deviceclasses import DeviceCount as PublishedClass
 from numalign.api.attributes.managers import MemoryZone
 from numalign.api.decode.quantity import Quantity
 from numalign.api.nrt.nodetopology import Amounts, NodeTopology

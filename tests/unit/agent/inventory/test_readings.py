@@ -195,7 +195,7 @@ def test_configz_is_asked_once_a_minute(host: Path) -> None:
     looked = Sources(
         host=host,
         kubelet_root=host / "var/lib/kubelet",
-        configuration=kubeletconfig.Sources(host=host, configz=configz),
+        configuration=kubeletconfig.ConfigSources(host=host, configz=configz),
         clock=Clock(),  # type: ignore[arg-type]
     )
     assert edited(host, looked) == "best-effort"
@@ -233,7 +233,7 @@ def test_what_the_kubelet_itself_says_needs_no_file(host: Path) -> None:
     socket.touch()
     os.utime(socket, ns=(0, 1))
     looked = sources(host)
-    looked.configuration = kubeletconfig.Sources(host=host, configz=configz)
+    looked.configuration = kubeletconfig.ConfigSources(host=host, configz=configz)
     found = read(looked)
     assert (found.settings.topology_policy, found.settings_unread) == ("best-effort", False)
 
@@ -282,7 +282,7 @@ def test_who_never_answers_is_not_waited_for(host: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(kubeletconfig, "ASKING", 0.01)
     looked = sources(host)
-    looked.configuration = kubeletconfig.Sources(host=host, configz=never)
+    looked.configuration = kubeletconfig.ConfigSources(host=host, configz=never)
     found = read(looked)
     assert (found.settings.topology_policy, found.settings_assumed) == ("restricted", False)
     assert "/configz: no answer in 0.01 s" in found.problems[0]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from numalign.agent.sources import kubeletconfig
-from numalign.agent.sources.kubeletconfig import Configuration, Fetch, Sources
+from numalign.agent.sources.kubeletconfig import ConfigSources, Configuration, Fetch
 from numalign.api import errors
 from numalign.api.decode import cpuset
 from numalign.kubelet.machine import presets
@@ -38,7 +38,7 @@ def run(host: Path, *flags: str) -> None:
 
 
 def read(host: Path, *, configz: Fetch | None = None, config_dir: str = "") -> Configuration:
-    return asyncio.run(kubeletconfig.read(Sources(host=host, config_dir=config_dir, configz=configz), MACHINE))
+    return asyncio.run(kubeletconfig.read(ConfigSources(host=host, config_dir=config_dir, configz=configz), MACHINE))
 
 
 def answering(answer: Any) -> Fetch:
@@ -210,5 +210,5 @@ def test_a_missing_folder_of_drop_ins_is_said(tmp_path: Path) -> None:
 
 
 def test_the_minor_is_the_kubelets() -> None:
-    sources = Sources(configz=answering({"kubeletconfig": {}}))
+    sources = ConfigSources(configz=answering({"kubeletconfig": {}}))
     assert asyncio.run(kubeletconfig.read(sources, MACHINE, Minor(1, 35))).settings.minor == (1, 35)

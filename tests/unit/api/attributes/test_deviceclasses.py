@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given
 
 from numalign.api.attributes import deviceclasses
-from numalign.api.attributes.deviceclasses import DeviceClass
+from numalign.api.attributes.deviceclasses import DeviceCount
 from numalign.api.attributes.grammar import AttributeTextError
 from tests import topology_strategies as some
 
 NICS = (
-    DeviceClass(resource="example.com/nic", zones=None, total=1, healthy=1, free=1),
-    DeviceClass(resource="example.com/nic", zones=0, total=2, healthy=2, free=2),
-    DeviceClass(resource="example.com/nic", zones=0b1, total=4, healthy=4, free=3),
-    DeviceClass(resource="example.com/nic", zones=0b11, total=1, healthy=0, free=0),
+    DeviceCount(resource="example.com/nic", zones=None, total=1, healthy=1, free=1),
+    DeviceCount(resource="example.com/nic", zones=0, total=2, healthy=2, free=2),
+    DeviceCount(resource="example.com/nic", zones=0b1, total=4, healthy=4, free=3),
+    DeviceCount(resource="example.com/nic", zones=0b11, total=1, healthy=0, free=0),
 )
 REFUSED = {
     "more free than healthy": "example.com/nic=0:4/3/4",
@@ -30,7 +30,7 @@ def test_every_kind_of_zone_set_has_its_text() -> None:
 
 
 @given(some.DEVICES)
-def test_classes_are_read_back(classes: tuple[DeviceClass, ...]) -> None:
+def test_classes_are_read_back(classes: tuple[DeviceCount, ...]) -> None:
     assert deviceclasses.decode(deviceclasses.encode(classes)) == classes
 
 

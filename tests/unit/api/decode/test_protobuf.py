@@ -9,20 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numalign.api.decode import protobuf
-from numalign.api.decode.protobuf import BadProtobuf, Field, Message
+from numalign.api.decode.protobuf import BadProtobuf, Message, MessageField
 
-PART: Message = {1: Field("id", "int")}
+PART: Message = {1: MessageField("id", "int")}
 WHOLE: Message = {
-    1: Field("name", "string"),
-    2: Field("size", "uint"),
-    3: Field("on", "bool"),
-    4: Field("raw", "bytes"),
-    5: Field("part", PART),
-    6: Field("parts", PART, many=True),
-    7: Field("numbers", "int", many=True),
-    8: Field("texts", "string", many=True),
-    9: Field("pairs", protobuf.TEXTS, many=True),
-    20: Field("far", "int"),
+    1: MessageField("name", "string"),
+    2: MessageField("size", "uint"),
+    3: MessageField("on", "bool"),
+    4: MessageField("raw", "bytes"),
+    5: MessageField("part", PART),
+    6: MessageField("parts", PART, many=True),
+    7: MessageField("numbers", "int", many=True),
+    8: MessageField("texts", "string", many=True),
+    9: MessageField("pairs", protobuf.TEXTS, many=True),
+    20: MessageField("far", "int"),
 }
 INT64 = st.integers(-(2**63), 2**63 - 1)
 PARTS = st.fixed_dictionaries({}, optional={"id": INT64.filter(bool)})

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from numalign.api.attributes.attributes import NodeFacts
-from numalign.api.attributes.deviceclasses import DeviceClass
+from numalign.api.attributes.deviceclasses import DeviceCount
 from numalign.api.attributes.managers import MemoryZone
 from numalign.api.attributes.repairs import Guess, GuessCode
 from numalign.api.decode import structs
@@ -89,7 +89,7 @@ def test_v1alpha1_says_policy_and_scope_in_one_token_and_has_no_attributes() -> 
 
 def test_what_two_reports_say_alike_is_the_same_object() -> None:
     memory = tuple(MemoryZone(zone=zone, assignments=1, cells=1 << zone, free={"memory": 1 << 30}) for zone in (0, 1))
-    devices = (DeviceClass(resource="example.com/nic", zones=1, total=4, healthy=4, free=3),)
+    devices = (DeviceCount(resource="example.com/nic", zones=1, total=4, healthy=4, free=3),)
     distances = {0: 10, 1: 21}
     zones = (Zone(id=0, resources={"cpu": Amounts(8000, 7000, 5000)}, costs=distances), Zone(id=1, resources={}))
     written = normalise.encode(NodeTopology(node="n", zones=zones, facts=NodeFacts(memory=memory, devices=devices)))

@@ -3,7 +3,7 @@
 import pytest
 from msgspec import structs
 
-from numalign.api.attributes.deviceclasses import DeviceClass
+from numalign.api.attributes.deviceclasses import DeviceCount
 from numalign.api.attributes.managers import KubeletBuild, ManagerPolicies, MemoryZone
 from numalign.api.attributes.podplacements import HeldDevices, Holding, MemoryBlock, PodPlacement
 from numalign.api.nrt import fingerprint, placementcodec
@@ -121,11 +121,11 @@ def test_devices_are_counted_by_zone_set() -> None:
     node = Node(machine(devices={NIC: plugin(0, 0, (0, 1), None, ()), GPU: plugin()}), "single-numa-node")
     node.placed(simple("a", nic=1))
     assert written(node).facts.devices == (
-        DeviceClass(resource=GPU, zones=None, total=0, healthy=0, free=0),
-        DeviceClass(resource=NIC, zones=None, total=1, healthy=1, free=1),
-        DeviceClass(resource=NIC, zones=0, total=1, healthy=1, free=1),
-        DeviceClass(resource=NIC, zones=0b01, total=2, healthy=2, free=1),
-        DeviceClass(resource=NIC, zones=0b11, total=1, healthy=1, free=1),
+        DeviceCount(resource=GPU, zones=None, total=0, healthy=0, free=0),
+        DeviceCount(resource=NIC, zones=None, total=1, healthy=1, free=1),
+        DeviceCount(resource=NIC, zones=0, total=1, healthy=1, free=1),
+        DeviceCount(resource=NIC, zones=0b01, total=2, healthy=2, free=1),
+        DeviceCount(resource=NIC, zones=0b11, total=1, healthy=1, free=1),
     )
 
 

@@ -8,7 +8,7 @@ from msgspec import structs
 
 from numalign.api.attributes.attributes import NodeFacts
 from numalign.api.attributes.coremap import Core
-from numalign.api.attributes.deviceclasses import DeviceClass
+from numalign.api.attributes.deviceclasses import DeviceCount
 from numalign.api.attributes.managers import ManagerPolicies, MemoryZone
 from numalign.api.attributes.podplacements import HeldDevices, Holding, MemoryBlock, PodPlacement
 from numalign.api.nrt.nodetopology import NodeTopology
@@ -87,8 +87,8 @@ def held_memory(kind: str, zones: int) -> tuple[PodPlacement, ...]:
     return holder(memory=(MemoryBlock(type=kind, zones=zones, size=1),))
 
 
-def nics(total: int) -> tuple[DeviceClass, ...]:
-    return (DeviceClass(resource=NIC, zones=1, total=total, healthy=0, free=0),)
+def nics(total: int) -> tuple[DeviceCount, ...]:
+    return (DeviceCount(resource=NIC, zones=1, total=total, healthy=0, free=0),)
 
 
 def held_nics(zones: int, count: int, *ids: str) -> tuple[PodPlacement, ...]:
@@ -162,7 +162,7 @@ def _without_ids(topology: NodeTopology) -> NodeTopology:
 HEALTHY = {
     "the holder is known": ({}, 3),
     "the holder is not known": ({"placements": ()}, 2),
-    "one broke while in use": ({"devices": (DeviceClass(resource=NIC, zones=1, total=2, healthy=1, free=1),)}, 1),
+    "one broke while in use": ({"devices": (DeviceCount(resource=NIC, zones=1, total=2, healthy=1, free=1),)}, 1),
 }
 
 
@@ -174,7 +174,7 @@ def test_only_devices_that_can_be_had_or_are_held_are_healthy(facts: dict[str, A
     assert len(inventory.healthy - state.devices.in_use(NIC)) == sum(each.free for each in _nics(facts))
 
 
-def _nics(facts: dict[str, Any]) -> tuple[DeviceClass, ...]:
+def _nics(facts: dict[str, Any]) -> tuple[DeviceCount, ...]:
     return report(**facts).facts.devices or ()
 
 

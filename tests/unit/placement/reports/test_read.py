@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from msgspec import structs
 
-from numalign.api.attributes.deviceclasses import DeviceClass as PublishedClass
+from numalign.api.attributes.deviceclasses import DeviceCount as PublishedClass
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.api.nrt.topologymanager import TopologyManager
 from numalign.kubelet.machine.machine import Device, DevicePlugin

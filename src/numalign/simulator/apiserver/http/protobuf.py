@@ -14,7 +14,7 @@ from importlib import resources
 from typing import Any, Final
 
 from numalign.api.decode import protobuf
-from numalign.api.decode.protobuf import BadProtobuf, Wire
+from numalign.api.decode.protobuf import BadProtobuf, WireType
 from numalign.simulator.trees import Tree
 
 __all__ = ["MAGIC", "BadProtobuf", "decoded"]
@@ -69,8 +69,8 @@ def _message(data: bytes, name: str, depth: int) -> Tree:
     return tree
 
 
-def _checked(wire: Wire, raw: int | bytes, field: Field) -> int | bytes:
-    if wire is not EXPECTED.get(field[1].strip("[]") if field[1][0] == "[" else field[1], Wire.BYTES):
+def _checked(wire: WireType, raw: int | bytes, field: Field) -> int | bytes:
+    if wire is not EXPECTED.get(field[1].strip("[]") if field[1][0] == "[" else field[1], WireType.BYTES):
         raise BadProtobuf(f"proto: wrong wireType = {wire.value} for field {field[0]}")
     return raw
 
@@ -189,8 +189,10 @@ READERS: Final[dict[str, Callable[[int | bytes], Any]]] = {
 }
 
 
-def _expected(kinds: Iterable[str], wire: Wire) -> dict[str, Wire]:
+def _expected(kinds: Iterable[str], wire: WireType) -> dict[str, WireType]:
     return dict.fromkeys(kinds, wire)
 
 
-EXPECTED: Final = _expected(("bool", "int32", "int64", "uint32", "uint64"), Wire.VARINT) | {"double": Wire.FIXED64}
+EXPECTED: Final = _expected(("bool", "int32", "int64", "uint32", "uint64"), WireType.VARINT) | {
+    "double": WireType.FIXED64
+}
