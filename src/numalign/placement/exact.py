@@ -257,8 +257,8 @@ class ExactFlavour:
         change places with each other."""
         if not self._is_mixed(table, number):
             return False
-        kind = int(self.columns.kind[number])
-        settled = self.evaluation.block(kind)._replace(free=self.columns.settled)
+        kind = self.columns.flat.kind[number]
+        settled = self.evaluation.settled_block(kind)
         code, alone = self.evaluation.kernel.evaluate_row(settled, number, self.evaluation.plan(table, kind))
         return code < 0 or bytes(alone) != masks
 

@@ -42,6 +42,8 @@ class Evaluation:
         self._columns = columns
         self._blocks: dict[int, RowBlock] = {}
         """By kind; valid as long as the columns' arrays are the same."""
+        self._settled_blocks: dict[int, RowBlock] = {}
+        """The same without pending pods."""
         self._ask = ask
 
     def row(self, table: VerdictTable, row: int) -> int:
@@ -108,6 +110,13 @@ class Evaluation:
         )
         return made
 
+    def settled_block(self, kind: int) -> RowBlock:
+        """The same rows with what is free when no pending pod is charged."""
+        columns, known = self._columns, self._settled_blocks.get(kind)
+        if known is None or known.free is not columns.settled:
+            known = self._settled_blocks[kind] = self.block(kind)._replace(free=columns.settled)
+        return known
+
     def score(self, table: VerdictTable, row: int, possible: Sequence[Sequence[int]]) -> int:
         """Of a row that the row model found to fit: by what all zones that a container may be in have together."""
         kind = int(self._columns.kind[row])
@@ -135,24 +144,33 @@ class Evaluation:
 
     def _survey_some(self, table: VerdictTable, rows: Sequence[int]) -> None:
         """A few rows: the kernel gets them together, the rest is quicker one by one than with arrays."""
-        flat, by_kernel = self._columns.flat, dict[int, list[int]]()
+        columns, totals, by_kernel = self._columns, table.totals, dict[int, list[int]]()
+        kinds, loose, fits_row = columns.flat.kind, columns.flat.loose, nodetotals.fits_row
         for row in rows:
-            kind = flat.kind[row]
-            if kind < 0 or flat.loose[row] or not self._has_room(table, kind, row):
+            kind = kinds[row]
+            if kind < 0 or loose[row] or not fits_row(columns, row, totals):
                 table.codes[row] = self.row(table, row)
+            elif kind in by_kernel:
+                by_kernel[kind].append(row)
             else:
-                by_kernel.setdefault(kind, []).append(row)
+                by_kernel[kind] = [row]
         for kind, some in by_kernel.items():
-            wish = self.judgement(table, kind)
-            found = self.kernel.evaluate(self.block(kind), np.array(some, np.int32), self.plan(table, kind))
-            table.masks[some] = found.masks
-            for row, code in zip(some, found.code_or_score.tolist(), strict=True):
+            self._survey_decided(table, kind, np.array(some, np.int32))
+
+    def _survey_decided(self, table: VerdictTable, kind: int, rows: Rows) -> None:
+        """A few rows of one kind that have room and are not loose."""
+        wish = self.judgement(table, kind)
+        if not wish.allowed:
+            table.codes[rows] = Code.INTENT
+            return
+        found = self.kernel.evaluate(self.block(kind), rows, self.plan(table, kind))
+        table.codes[rows], table.masks[rows] = found
+        codes = found.code_or_score.tolist()
+        if wish.penalty or Code.NOT_DECIDED in codes:
+            for row, code in zip(rows.tolist(), codes, strict=True):
                 if code == Code.NOT_DECIDED:
                     table.masks[row] = chargerow.NO_MASK
                 table.codes[row] = lowered(self._ask(table, row) if code == Code.NOT_DECIDED else code, wish)
-
-    def _has_room(self, table: VerdictTable, kind: int, row: int) -> bool:
-        return nodetotals.fits_row(self._columns, row, table.totals) and self.judgement(table, kind).allowed
 
     def _survey_kind(self, table: VerdictTable, kind: int, rows: Rows) -> None:
         """Rows of one kind."""
