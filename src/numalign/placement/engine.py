@@ -35,6 +35,7 @@ from numalign.placement.facts import (
     NodeGone,
     NodeSeen,
     PodAssumed,
+    PodBound,
     PodGone,
     PodSeen,
     ReportGone,
@@ -78,11 +79,18 @@ class Engine:
     def apply(self, fact: Fact) -> list[Wake]:
         """Take a fact in; the nodes for which pods that did not fit may be tried again."""
         match fact:
+            # Most facts are these two, and nothing remains to be done after the flavour has them.
+            case PodSeen(pod=pod):
+                if pod.spec.node_name:
+                    self._pod(pod)
+                return self.flavour.apply(fact)
+            case PodBound():
+                return self.flavour.apply(fact)
             case NodeSeen(node=node):
                 self._node(node)
             case ReportSeen(topology=topology):
                 self._report(topology)
-            case PodSeen(pod=pod) | PodAssumed(pod=pod) if pod.spec.node_name:
+            case PodAssumed(pod=pod) if pod.spec.node_name:
                 self._pod(pod)
             case BindFailed(uid=uid):
                 self.node_totals.drop(uid)

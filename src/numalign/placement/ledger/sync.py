@@ -27,6 +27,7 @@ from numalign.placement.facts import (
     NodeGone,
     NodeSeen,
     PodAssumed,
+    PodBound,
     PodGone,
     PodSeen,
     ReportGone,
@@ -73,6 +74,11 @@ class LedgerSync:
 
     def apply(self, fact: Fact) -> list[Wake]:
         match fact:
+            # Most facts are these two.
+            case PodSeen(pod=pod, now=now, forecast=forecast):
+                return self.changed(self.ledger.seen(pod, now, forecast))
+            case PodBound():
+                return []  # the pod counts since it was decided
             case NodeSeen(node=node):
                 return self._node(node)
             case NodeGone(name=name):
@@ -88,8 +94,8 @@ class LedgerSync:
                 self._note(change)
                 # Where nothing is reported, every pod may go.
                 return [Wake(node, WakeCause.REPORT) for node in change.rows]
-            case PodSeen() | PodAssumed():
-                return self.changed(self._pod(fact))
+            case PodAssumed(pod=pod):
+                return self.changed(self.ledger.assumed(pod))
             case PodGone(pod=pod, now=now):
                 return self._gone(pod, now)
             case BindFailed(uid=uid):
@@ -127,11 +133,6 @@ class LedgerSync:
             if record is None or record.life is not PodLife.LINGERING:
                 del self._lingering[uid]
         return self.changed(change)
-
-    def _pod(self, fact: PodSeen | PodAssumed) -> Change:
-        if isinstance(fact, PodAssumed):
-            return self.ledger.assumed(fact.pod)
-        return self.ledger.seen(fact.pod, fact.now, fact.forecast)
 
     def _node(self, node: Node) -> list[Wake]:
         name = node.metadata.name
