@@ -41,7 +41,7 @@ def lowest_ids(asked: Preference) -> Ids:
     return asked.must_include | frozenset(others[: max(0, asked.size - len(asked.must_include))])
 
 
-class Reuse(Struct, frozen=True):
+class ReusableDevices(Struct, frozen=True):
     """Devices that one pod's init containers held and its next container may take. Other pods' are forgotten."""
 
     uid: str = ""
@@ -52,7 +52,7 @@ class DeviceState(Struct, frozen=True):
     """Who holds which devices: pod uid to container name to resource to ids."""
 
     pods: Mapping[str, Mapping[str, Held]] = field(default_factory=dict)
-    reuse: Reuse = Reuse()
+    reuse: ReusableDevices = ReusableDevices()
 
     def held(self, uid: str, container: str) -> Held:
         return self.pods.get(uid, {}).get(container, {})
@@ -268,15 +268,15 @@ class DeviceManager(Struct, frozen=True, dict=True):
     def _preferred(self, inventory: Inventory, asked: Preference) -> Ids:
         return self.prefer(asked) if inventory.plugin.preferred_allocation else frozenset()
 
-    def _reuse_before(self, state: DeviceState, pod: PodDemand) -> Reuse:
-        return state.reuse if state.reuse.uid == pod.uid else Reuse(pod.uid)
+    def _reuse_before(self, state: DeviceState, pod: PodDemand) -> ReusableDevices:
+        return state.reuse if state.reuse.uid == pod.uid else ReusableDevices(pod.uid)
 
-    def _reuse_after(self, state: DeviceState, pod: PodDemand, container: ContainerDemand) -> Reuse:
+    def _reuse_after(self, state: DeviceState, pod: PodDemand, container: ContainerDemand) -> ReusableDevices:
         reusable = dict(self._reuse_before(state, pod).held)
         for resource, ids in state.held(pod.uid, container.name).items():
             before = reusable.get(resource, frozenset())
             reusable[resource] = before | ids if container.role is Role.INIT else before - ids
-        return Reuse(pod.uid, reusable)
+        return ReusableDevices(pod.uid, reusable)
 
     def collect(self, state: DeviceState, active: Mapping[str, Iterable[str]]) -> DeviceState:
         """Free the devices of pods that are not active any more."""
@@ -285,7 +285,7 @@ class DeviceManager(Struct, frozen=True, dict=True):
         return structs.replace(state, pods={uid: held for uid, held in state.pods.items() if uid in active})
 
     def restarted(self, checkpoint: DeviceState) -> DeviceState:
-        return structs.replace(checkpoint, reuse=Reuse())
+        return structs.replace(checkpoint, reuse=ReusableDevices())
 
 
 class Wanted(Struct, frozen=True):

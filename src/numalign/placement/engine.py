@@ -78,14 +78,15 @@ class Engine:
 
     def apply(self, fact: Fact) -> list[Wake]:
         """Take a fact in; the nodes for which pods that did not fit may be tried again."""
+        # Most facts are these two.
+        if isinstance(fact, PodSeen):
+            if fact.pod.spec.node_name:
+                self._pod(fact.pod)
+            return self.flavour.apply(fact)
+        return self.flavour.apply(fact) if isinstance(fact, PodBound) else self._apply_rarer(fact)
+
+    def _apply_rarer(self, fact: Fact) -> list[Wake]:
         match fact:
-            # Most facts are these two, and nothing remains to be done after the flavour has them.
-            case PodSeen(pod=pod):
-                if pod.spec.node_name:
-                    self._pod(pod)
-                return self.flavour.apply(fact)
-            case PodBound():
-                return self.flavour.apply(fact)
             case NodeSeen(node=node):
                 self._node(node)
             case ReportSeen(topology=topology):

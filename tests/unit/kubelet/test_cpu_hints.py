@@ -5,7 +5,7 @@ import pytest
 from numalign.api.decode import cpuset
 from numalign.api.objects.pod import Container
 from numalign.kubelet import demand as demands
-from numalign.kubelet.cpu.state import CPUState, Reuse
+from numalign.kubelet.cpu.state import CPUState, ReusableCpus
 from numalign.kubelet.cpu.static import ALIGN_BY_SOCKET, FULL_PCPUS_ONLY, StaticCPUs
 from numalign.kubelet.demand import PodDemand, Reading
 from numalign.kubelet.machine.machine import Machine
@@ -91,9 +91,9 @@ def asking(*cpus: int | str, init: tuple[int, ...] = ()) -> PodDemand:
     return demands.of(made.pod("p", *apps, init=before), Reading())
 
 
-def state(shared: str, left: Reuse | None = None, **assigned: str) -> CPUState:
+def state(shared: str, left: ReusableCpus | None = None, **assigned: str) -> CPUState:
     held = {name: cpuset.parse(cpus) for name, cpus in assigned.items()}
-    return CPUState(cpuset.parse(shared), {"p": held} if held else {}, reuse=left or Reuse())
+    return CPUState(cpuset.parse(shared), {"p": held} if held else {}, reuse=left or ReusableCpus())
 
 
 def spelled(offered: HintMap | None) -> Spelled:
@@ -128,12 +128,12 @@ def test_a_container_that_has_cpus_is_offered_their_zones(assigned: str, cpus: i
 def test_a_container_has_to_stay_with_what_init_containers_left(
     shared: str, left: str, cpus: int, expected: dict[str, bool]
 ) -> None:
-    known = state(shared, Reuse("p", cpuset.parse(left)))
+    known = state(shared, ReusableCpus("p", cpuset.parse(left)))
     assert of_container(policy(), known, asking(cpus)) == list(expected.items())
 
 
 def test_what_another_pod_left_does_not_count() -> None:
-    known = state("0-3", Reuse("q", cpuset.parse("4-7")))
+    known = state("0-3", ReusableCpus("q", cpuset.parse("4-7")))
     assert of_container(policy(), known, asking(4)) == []
 
 
@@ -174,5 +174,5 @@ def test_a_pod_is_offered_zones_for_all_its_containers(
     pod: PodDemand, assigned: dict[str, str], left: str, expected: dict[str, bool]
 ) -> None:
     busy = cpuset.parse(",".join(assigned.values()))
-    known = state(cpuset.text(0xFF & ~busy), Reuse("p", cpuset.parse(left)), **assigned)
+    known = state(cpuset.text(0xFF & ~busy), ReusableCpus("p", cpuset.parse(left)), **assigned)
     assert spelled(policy().pod_hints(known, pod)) == expected

@@ -7,7 +7,7 @@ import pytest
 
 from numalign.api.decode import cpuset
 from numalign.kubelet.cpu import static
-from numalign.kubelet.cpu.state import CPUState, Reuse
+from numalign.kubelet.cpu.state import CPUState, ReusableCpus
 from numalign.kubelet.cpu.static import ACROSS_CORES, ACROSS_NUMA, FULL_PCPUS_ONLY, STRICT_RESERVATION, StaticCPUs
 from numalign.kubelet.machine.machine import Machine
 from numalign.kubelet.refusals import StartRefusal
@@ -205,5 +205,5 @@ def test_a_pod_that_was_served_twice_leaves_cpus_that_nobody_knows() -> None:
 
 
 def test_what_init_containers_left_is_forgotten() -> None:
-    left = CPUState(default=cpuset.parse("0-3"), assignments={"p": {"i": 0xF0}}, reuse=Reuse("p", 0xF0))
-    assert static.restarted(policy(), left).reuse == Reuse()
+    left = CPUState(default=cpuset.parse("0-3"), assignments={"p": {"i": 0xF0}}, reuse=ReusableCpus("p", 0xF0))
+    assert static.restarted(policy(), left).reuse == ReusableCpus()

@@ -6,7 +6,7 @@ import pytest
 
 from numalign.kubelet import demand
 from numalign.kubelet.demand import PodDemand, Reading
-from numalign.kubelet.device import DeviceManager, DeviceState, Ids, Reuse
+from numalign.kubelet.device import DeviceManager, DeviceState, Ids, ReusableDevices
 from numalign.kubelet.machine.machine import Machine
 from numalign.kubelet.topologymanager.hints import HintList
 from numalign.kubelet.topologymanager.mask import members
@@ -37,7 +37,7 @@ def demanding(count: int, before: Sequence[int] = ()) -> PodDemand:
 
 def holding(uid: str, container: str, *ids: str, reusable: bool = False) -> DeviceState:
     held = {made.NIC: frozenset(ids)}
-    return DeviceState({uid: {container: held}}, Reuse(uid, held) if reusable else Reuse())
+    return DeviceState({uid: {container: held}}, ReusableDevices(uid, held) if reusable else ReusableDevices())
 
 
 def listed(hints: HintMap) -> Listed:

@@ -8,7 +8,7 @@ import pytest
 
 from numalign.kubelet import demand, device
 from numalign.kubelet.demand import PodDemand, Reading
-from numalign.kubelet.device import DeviceManager, DeviceState, Ids, Preference, Reuse
+from numalign.kubelet.device import DeviceManager, DeviceState, Ids, Preference, ReusableDevices
 from numalign.kubelet.machine.machine import Machine
 from numalign.kubelet.refusals import Refusal
 from numalign.kubelet.versions import NEWEST, behaviour
@@ -37,7 +37,7 @@ def demanding(count: int) -> PodDemand:
 
 def holding(uid: str, container: str, *ids: str, reusable: bool = False) -> DeviceState:
     held = {made.NIC: frozenset(ids)}
-    return DeviceState({uid: {container: held}}, Reuse(uid, held) if reusable else Reuse())
+    return DeviceState({uid: {container: held}}, ReusableDevices(uid, held) if reusable else ReusableDevices())
 
 
 def allocate(

@@ -10,7 +10,7 @@ from numalign.api.objects.pod import Container, Pod
 from numalign.kubelet import demand as demands
 from numalign.kubelet.demand import PodDemand, Reading
 from numalign.kubelet.machine.machine import Machine
-from numalign.kubelet.memory.state import Block, MemoryState, Reuse
+from numalign.kubelet.memory.state import Block, MemoryState, ReusableMemory
 from numalign.kubelet.memory.static import StaticMemory
 from numalign.kubelet.refusals import Undecided
 from numalign.kubelet.topologymanager.hints import Hint, HintList, UnlistedHints
@@ -137,7 +137,7 @@ def test_many_zones_are_not_listed() -> None:
 def test_what_init_containers_left_counts_for_their_pod_in_their_zones(uid: str, expected: dict[str, bool]) -> None:
     manager = policy()
     known = busy(manager, [(0b10, "4Gi", "")])
-    left = MemoryState(known.zones, reuse=Reuse(uid, {(0b10, "memory"): 4 * GIB}))
+    left = MemoryState(known.zones, reuse=ReusableMemory(uid, {(0b10, "memory"): 4 * GIB}))
     pod = read(made.pod("p", app("6Gi")))
     assert spelled(manager.container_hints(left, pod, pod.containers[0])) == list(expected.items())
 

@@ -8,7 +8,7 @@ from msgspec import structs
 from numalign.api.decode import cpuset, quantity
 from numalign.kubelet import demand as demands
 from numalign.kubelet.demand import PodDemand, Reading
-from numalign.kubelet.memory.state import MemoryState, Reuse, Table
+from numalign.kubelet.memory.state import MemoryState, ReusableMemory, Table
 from numalign.kubelet.memory.static import StaticMemory
 from numalign.kubelet.topologymanager.hints import Hint
 from tests.unit.kubelet import made
@@ -174,7 +174,7 @@ def test_init_containers_that_gave_back_are_charged_again_after_a_restart() -> N
     manager, pod = policy(), several({"a": ("init", "4Gi"), "c": ("app", "1Gi")})
     running = manager.started(served(manager, pod), pod, "c")
     assert (free(running), sizes(running)) == ("7Gi", {"c": "1Gi"})
-    again = served(manager, pod, ZONE_1, structs.replace(running, reuse=Reuse()))
+    again = served(manager, pod, ZONE_1, structs.replace(running, reuse=ReusableMemory()))
     assert (free(again), sizes(again)) == ("3Gi", {"c": "1Gi", "a": "4Gi"})
 
 

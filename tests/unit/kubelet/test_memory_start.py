@@ -12,7 +12,7 @@ from numalign.kubelet import demand as demands
 from numalign.kubelet.demand import Reading
 from numalign.kubelet.machine.machine import Machine
 from numalign.kubelet.memory import static
-from numalign.kubelet.memory.state import Block, MemoryState, Reuse, Table
+from numalign.kubelet.memory.state import Block, MemoryState, ReusableMemory, Table
 from numalign.kubelet.memory.static import StaticMemory
 from numalign.kubelet.refusals import StartRefusal
 from numalign.kubelet.settings import MemoryReservation
@@ -144,7 +144,7 @@ def test_a_new_node_is_all_free_and_every_zone_alone() -> None:
     initial = policy().initial()
     assert [(zone.cells, zone.assignments) for zone in initial.zones.values()] == [(ZONE_0, 0), (ZONE_1, 0)]
     assert [zone.tables["memory"] for zone in initial.zones.values()] == [Table(7 * GIB), Table(8 * GIB)]
-    assert (initial.blocks, initial.pods, initial.reuse) == ({}, {}, Reuse())
+    assert (initial.blocks, initial.pods, initial.reuse) == ({}, {}, ReusableMemory())
 
 
 @pytest.mark.parametrize("by_zone, withheld, error", REFUSED.values(), ids=REFUSED)
@@ -178,7 +178,7 @@ TAKEN_OVER: dict[str, tuple[int, ...]] = {
 def test_a_new_process_takes_over_what_follows_from_the_blocks(masks: tuple[int, ...]) -> None:
     manager = policy()
     state = serving(manager, *masks)
-    assert static.restarted(manager, state) == structs.replace(state, reuse=Reuse())
+    assert static.restarted(manager, state) == structs.replace(state, reuse=ReusableMemory())
 
 
 def test_inside_a_group_only_the_sums_have_to_follow() -> None:
@@ -186,7 +186,7 @@ def test_inside_a_group_only_the_sums_have_to_follow() -> None:
     drained = manager.remove(serving(manager, BOTH, BOTH, size="6Gi"), "p0", "c")
     afresh = serving(manager, BOTH, size="6Gi")
     assert [zone.tables for zone in drained.zones.values()] != [zone.tables for zone in afresh.zones.values()]
-    assert static.restarted(manager, drained) == structs.replace(drained, reuse=Reuse())
+    assert static.restarted(manager, drained) == structs.replace(drained, reuse=ReusableMemory())
 
 
 def test_memory_that_init_containers_handed_on_follows_too() -> None:

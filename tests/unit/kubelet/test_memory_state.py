@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from numalign.kubelet.memory import state
-from numalign.kubelet.memory.state import Block, MemoryState, Reuse, Table, ZoneMemory, Zones
+from numalign.kubelet.memory.state import Block, MemoryState, ReusableMemory, Table, ZoneMemory, Zones
 from numalign.kubelet.topologymanager import mask as masks
 
 # Amounts are small numbers here: zone 0 has 7 free, zone 1 has 8; both have 4 of the other kind.
@@ -128,7 +128,7 @@ def test_a_pod_is_forgotten_with_its_last_container() -> None:
     ids=["exactly", "another mask", "another kind", "another pod"],
 )
 def test_memory_is_reusable_by_its_pod_mask_and_kind(uid: str, mask: int, kind: str, amount: int) -> None:
-    known = MemoryState(SEVEN_AND_EIGHT, reuse=Reuse("p", {(0b11, "memory"): 5}))
+    known = MemoryState(SEVEN_AND_EIGHT, reuse=ReusableMemory("p", {(0b11, "memory"): 5}))
     assert known.reusable(uid, mask, kind) == amount
 
 

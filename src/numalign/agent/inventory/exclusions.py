@@ -99,7 +99,7 @@ class PodPattern(Wire, frozen=True):
     name_pattern: str = ""
 
 
-class _File(Wire, frozen=True):
+class _ExclusionsFile(Wire, frozen=True):
     exclude_list: dict[str, tuple[str, ...]] | None = None
     resource_exclude: dict[str, tuple[str, ...]] | None = None
     pod_exclude: tuple[PodPattern, ...] | None = None
@@ -139,7 +139,9 @@ def _of(value: object, name: str, node: str) -> Exclusions:
             KIND, name, "", f"is {errors.echo(value)}; write excludeList, resourceExclude or podExclude"
         )
     try:
-        told = decode.decode(_File, {KEYS.get(str(key).lower(), str(key)): each for key, each in value.items()})
+        told = decode.decode(
+            _ExclusionsFile, {KEYS.get(str(key).lower(), str(key)): each for key, each in value.items()}
+        )
     except errors.BadObject as problem:
         raise errors.BadObject(KIND, name, problem.field, problem.why) from None
     resources = on_node(told.exclude_list or {}, node) | on_node(told.resource_exclude or {}, node)

@@ -53,7 +53,7 @@ class TimedCache(Generic[T]):
         self._until = 0.0
 
 
-class _File(Generic[T]):
+class _CachedFile(Generic[T]):
     """One checkpoint: its last bytes and their decoded value."""
 
     def __init__(self, path: Path, parse: Callable[[bytes], T]) -> None:
@@ -105,9 +105,9 @@ class CheckpointCache:
     """The three checkpoints of one kubelet."""
 
     def __init__(self, root: Path) -> None:
-        self._cpu = _File(root / checkpoints.CPU, checkpoints.cpu)
-        self._memory = _File(root / checkpoints.MEMORY, checkpoints.memory)
-        self._devices = _File(root / checkpoints.DEVICES, checkpoints.devices)
+        self._cpu = _CachedFile(root / checkpoints.CPU, checkpoints.cpu)
+        self._memory = _CachedFile(root / checkpoints.MEMORY, checkpoints.memory)
+        self._devices = _CachedFile(root / checkpoints.DEVICES, checkpoints.devices)
         self._files: Final = (self._cpu, self._memory, self._devices)
 
     def look(self, now: float) -> bool:

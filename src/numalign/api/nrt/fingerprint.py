@@ -34,7 +34,7 @@ class Method(StrEnum):
     EXCLUSIVE = "with-exclusive-resources"
 
 
-class Reason(StrEnum):
+class FingerprintDefect(StrEnum):
     """Why a fingerprint was not accepted."""
 
     MALFORMED = "malformed"
@@ -45,7 +45,7 @@ class Reason(StrEnum):
 class FingerprintError(ValueError):
     """The text is no v001 fingerprint, or not the one of these pods."""
 
-    def __init__(self, reason: Reason, why: str) -> None:
+    def __init__(self, reason: FingerprintDefect, why: str) -> None:
         super().__init__(why)
         self.reason = reason
 
@@ -96,7 +96,9 @@ def parse(text: str) -> int:
     """The 64-bit hash in a well-formed fingerprint."""
     digits = _after_header(text)
     if HASH.fullmatch(digits) is None:
-        raise FingerprintError(Reason.MALFORMED, f"{errors.echo(text)} does not end in 16 lower-case hex digits")
+        raise FingerprintError(
+            FingerprintDefect.MALFORMED, f"{errors.echo(text)} does not end in 16 lower-case hex digits"
+        )
     return int(digits, 16)
 
 
@@ -104,15 +106,21 @@ def check(text: str, pods: Iterable[Pod]) -> None:
     """Raise unless the text is the fingerprint of these pods; the reasons are upstream's, in upstream's order."""
     expected = of(pods)
     if _after_header(text) != _after_header(expected):
-        raise FingerprintError(Reason.MISMATCH, f"{errors.echo(text)} is not {expected}, the fingerprint of these pods")
+        raise FingerprintError(
+            FingerprintDefect.MISMATCH, f"{errors.echo(text)} is not {expected}, the fingerprint of these pods"
+        )
 
 
 def _after_header(text: str) -> str:
     if len(text) < SHORTEST or not text.startswith(PREFIX):
-        raise FingerprintError(Reason.MALFORMED, f"{errors.echo(text)} is not {PREFIX}, a version and 16 hex digits")
+        raise FingerprintError(
+            FingerprintDefect.MALFORMED, f"{errors.echo(text)} is not {PREFIX}, a version and 16 hex digits"
+        )
     version = text[len(PREFIX) : len(PREFIX + VERSION)]
     if version != VERSION:
-        raise FingerprintError(Reason.INCOMPATIBLE_VERSION, f"{errors.echo(version)} is not the version {VERSION}")
+        raise FingerprintError(
+            FingerprintDefect.INCOMPATIBLE_VERSION, f"{errors.echo(version)} is not the version {VERSION}"
+        )
     return text[len(PREFIX + VERSION) :]
 
 

@@ -24,7 +24,7 @@ UNKNOWN: Final = -1
 NUMBER: Final = re.compile(r"[+-]?[0-9]{1,18}")
 
 
-class Reason(StrEnum):
+class PayloadDefect(StrEnum):
     """What is wrong with a payload, in upstream's terms."""
 
     MALFORMED_METADATA = "malformed-metadata"
@@ -48,7 +48,7 @@ class Reason(StrEnum):
 class PlacementError(ValueError):
     """The payload cannot be written or read; `reason` is a code."""
 
-    def __init__(self, reason: Reason, why: str) -> None:
+    def __init__(self, reason: PayloadDefect, why: str) -> None:
         super().__init__(f"{reason}: {why}")
         self.reason = reason
 
@@ -83,7 +83,7 @@ def container_hash(ref: ContainerRef) -> int:
 def encode(placements: Mapping[ContainerRef, int], zones: int) -> Payload:
     """The payload for containers by the zone each sits on, on a machine with zones 0 to zones - 1."""
     if zones <= 0:
-        raise PlacementError(Reason.INCONSISTENT_ZONES, f"a machine has at least one zone, not {zones}")
+        raise PlacementError(PayloadDefect.INCONSISTENT_ZONES, f"a machine has at least one zone, not {zones}")
     for ref, zone in placements.items():
         _check_affinity(ref, zone, zones)
     by_hash = {container_hash(ref): zone for ref, zone in placements.items()}
@@ -103,7 +103,7 @@ def decode(payload: Payload, containers: Iterable[ContainerRef]) -> dict[Contain
         by_hash.setdefault(container_hash(ref), []).append(ref)
     if len(by_hash) != payload.containers:
         why = f"the payload places {payload.containers} containers, the reader knows {len(by_hash)}"
-        raise PlacementError(Reason.INCONSISTENT_CONTAINERS, why)
+        raise PlacementError(PayloadDefect.INCONSISTENT_CONTAINERS, why)
     placed = ((zone_of_offset.get(offset, payload.busiest), by_hash[key]) for offset, key in enumerate(sorted(by_hash)))
     return {ref: zone for zone, refs in placed for ref in refs}
 
@@ -112,7 +112,7 @@ def parse_metadata(text: str, vectors: Mapping[int, str] | None = None) -> Paylo
     """The payload that the metadata announces, with these vectors; keys that are not there stay unknown."""
     head = PREFIX + SEPARATOR
     if not text.startswith(head):
-        raise PlacementError(Reason.MALFORMED_METADATA, f"{errors.echo(text)} does not start with {head}")
+        raise PlacementError(PayloadDefect.MALFORMED_METADATA, f"{errors.echo(text)} does not start with {head}")
     numbers = {"cc": UNKNOWN, "nn": UNKNOWN, "bn": UNKNOWN}
     encoding = ""
     for key, value in map(_pair, text.removeprefix(head).split(SEPARATOR)):
@@ -121,7 +121,7 @@ def parse_metadata(text: str, vectors: Mapping[int, str] | None = None) -> Paylo
         elif key in numbers:
             numbers[key] = _number(value)
         else:
-            raise PlacementError(Reason.UNKNOWN_FIELD, f"{errors.echo(key)} is not ve, cc, nn or bn")
+            raise PlacementError(PayloadDefect.UNKNOWN_FIELD, f"{errors.echo(key)} is not ve, cc, nn or bn")
     cc, nn, bn = numbers.values()
     return Payload(containers=cc, zones=nn, busiest=bn, encoding=encoding, vectors=vectors or {})
 
@@ -130,11 +130,11 @@ def validate(payload: Payload) -> None:
     """Raise unless the payload can be decoded; the first failing check, in upstream's order, names the reason."""
     vectors, zones, busiest = payload.vectors, payload.zones, payload.busiest
     _checked(
-        (payload.encoding == ENCODING, Reason.UNSUPPORTED_ENCODING, f"ve={errors.echo(payload.encoding)}"),
-        (busiest != UNKNOWN, Reason.UNKNOWN_BUSIEST, "bn is missing or -1"),
-        (0 <= busiest < zones, Reason.INCONSISTENT_BUSIEST, f"bn={busiest} with nn={zones}"),
-        (len(vectors) < zones, Reason.INCONSISTENT_VECTORS, f"{len(vectors)} vectors for nn={zones}"),
-        (busiest not in vectors, Reason.CORRUPTED_VECTOR, f"the busiest zone {busiest} has a vector"),
+        (payload.encoding == ENCODING, PayloadDefect.UNSUPPORTED_ENCODING, f"ve={errors.echo(payload.encoding)}"),
+        (busiest != UNKNOWN, PayloadDefect.UNKNOWN_BUSIEST, "bn is missing or -1"),
+        (0 <= busiest < zones, PayloadDefect.INCONSISTENT_BUSIEST, f"bn={busiest} with nn={zones}"),
+        (len(vectors) < zones, PayloadDefect.INCONSISTENT_VECTORS, f"{len(vectors)} vectors for nn={zones}"),
+        (busiest not in vectors, PayloadDefect.CORRUPTED_VECTOR, f"the busiest zone {busiest} has a vector"),
     )
     validate_numbers(payload)
 
@@ -143,16 +143,16 @@ def validate_numbers(payload: Payload) -> None:
     """The part that holds for every encoding: whether the payload's numbers agree with each other."""
     vectors, zones, busiest = payload.vectors, payload.zones, payload.busiest
     _checked(
-        (payload.containers >= 0, Reason.INCONSISTENT_CONTAINERS, f"cc={payload.containers}"),
-        (zones > 0, Reason.INCONSISTENT_ZONES, f"nn={zones}"),
-        (0 <= busiest < zones, Reason.INCONSISTENT_BUSIEST, f"bn={busiest} with nn={zones}"),
-        (payload.containers > 0 or not vectors, Reason.INCONSISTENT_VECTORS, "vectors, but cc=0"),
-        (len(vectors) <= zones, Reason.INCONSISTENT_VECTORS, f"{len(vectors)} vectors for nn={zones}"),
-        (all(0 <= zone < zones for zone in vectors), Reason.CORRUPTED_VECTOR, f"a vector outside of nn={zones}"),
+        (payload.containers >= 0, PayloadDefect.INCONSISTENT_CONTAINERS, f"cc={payload.containers}"),
+        (zones > 0, PayloadDefect.INCONSISTENT_ZONES, f"nn={zones}"),
+        (0 <= busiest < zones, PayloadDefect.INCONSISTENT_BUSIEST, f"bn={busiest} with nn={zones}"),
+        (payload.containers > 0 or not vectors, PayloadDefect.INCONSISTENT_VECTORS, "vectors, but cc=0"),
+        (len(vectors) <= zones, PayloadDefect.INCONSISTENT_VECTORS, f"{len(vectors)} vectors for nn={zones}"),
+        (all(0 <= zone < zones for zone in vectors), PayloadDefect.CORRUPTED_VECTOR, f"a vector outside of nn={zones}"),
     )
 
 
-def _checked(*checks: tuple[bool, Reason, str]) -> None:
+def _checked(*checks: tuple[bool, PayloadDefect, str]) -> None:
     for holds, reason, why in checks:
         if not holds:
             raise PlacementError(reason, why)
@@ -165,9 +165,9 @@ def zones_by_offset(payload: Payload) -> dict[int, int]:
     for zone, vector in payload.vectors.items():
         for offset in decode_vector(vector):
             if offset >= payload.containers:
-                raise PlacementError(Reason.CORRUPTED_VECTOR, f"offset {offset} with cc={payload.containers}")
+                raise PlacementError(PayloadDefect.CORRUPTED_VECTOR, f"offset {offset} with cc={payload.containers}")
             if offset in found:
-                raise PlacementError(Reason.DUPLICATED_DATA, f"offset {offset} is in two places")
+                raise PlacementError(PayloadDefect.DUPLICATED_DATA, f"offset {offset} is in two places")
             found[offset] = zone
     return found
 
@@ -185,28 +185,28 @@ def decode_vector(text: str) -> list[int]:
     try:
         return list(accumulate(leb89.decode_all(text)))
     except leb89.Leb89Error as error:
-        raise PlacementError(Reason.CORRUPTED_VECTOR, str(error)) from error
+        raise PlacementError(PayloadDefect.CORRUPTED_VECTOR, str(error)) from error
 
 
 def _check_affinity(ref: ContainerRef, zone: int, zones: int) -> None:
     if zone == UNKNOWN:
-        raise PlacementError(Reason.UNKNOWN_AFFINITY, f"the zone of {'/'.join(ref)} is not known")
+        raise PlacementError(PayloadDefect.UNKNOWN_AFFINITY, f"the zone of {'/'.join(ref)} is not known")
     if not 0 <= zone < zones:
-        raise PlacementError(Reason.WRONG_AFFINITY, f"zone {zone} of {'/'.join(ref)} is not below {zones}")
+        raise PlacementError(PayloadDefect.WRONG_AFFINITY, f"zone {zone} of {'/'.join(ref)} is not below {zones}")
 
 
 def _pair(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals:
-        raise PlacementError(Reason.MALFORMED_PAIR, f"{errors.echo(text)} has no =")
+        raise PlacementError(PayloadDefect.MALFORMED_PAIR, f"{errors.echo(text)} has no =")
     if not key:
-        raise PlacementError(Reason.MISSING_KEY, f"nothing before the = of {errors.echo(text)}")
+        raise PlacementError(PayloadDefect.MISSING_KEY, f"nothing before the = of {errors.echo(text)}")
     if not value:
-        raise PlacementError(Reason.MISSING_VALUE, f"nothing after the = of {errors.echo(text)}")
+        raise PlacementError(PayloadDefect.MISSING_VALUE, f"nothing after the = of {errors.echo(text)}")
     return key, value
 
 
 def _number(text: str) -> int:
     if NUMBER.fullmatch(text) is None:
-        raise PlacementError(Reason.NUMBER_PARSE_ERROR, f"{errors.echo(text)} is not a whole number")
+        raise PlacementError(PayloadDefect.NUMBER_PARSE_ERROR, f"{errors.echo(text)} is not a whole number")
     return int(text)

@@ -1,7 +1,7 @@
 """Writes Events to the API server.
 
 The agent calls `record`, which never waits: `run` is the task that writes, and a full queue drops Events. The
-scheduler's `eventlines` has a queue of its own and calls `write`. `events` decides what is written. An Event that the
+scheduler's `publish` has a queue of its own and calls `write`. `events` decides what is written. An Event that the
 server rejects is dropped, because nothing depends on one."""
 
 import asyncio

@@ -13,7 +13,7 @@ Assignments = Mapping[str, Mapping[str, int]]
 """Pod uid to container name to CPU set."""
 
 
-class Reuse(Struct, frozen=True):
+class ReusableCpus(Struct, frozen=True):
     """CPUs that one pod's init containers held and its next container may take. Other pods' are forgotten."""
 
     uid: str = ""
@@ -27,7 +27,7 @@ class CPUState(Struct, frozen=True):
     assignments: Assignments = field(default_factory=dict)
     pods: Mapping[str, int] = field(default_factory=dict)
     """CPUs of pods that are served as a whole (pod-level resources)."""
-    reuse: Reuse = Reuse()
+    reuse: ReusableCpus = ReusableCpus()
 
     def assigned(self, uid: str, container: str) -> int | None:
         return self.assignments.get(uid, {}).get(container)

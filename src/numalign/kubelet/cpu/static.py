@@ -15,7 +15,7 @@ from numalign.api.decode import cpuset
 from numalign.kubelet import settings as options
 from numalign.kubelet.cpu import assignment
 from numalign.kubelet.cpu import topology as cputopology
-from numalign.kubelet.cpu.state import CPUState, Reuse
+from numalign.kubelet.cpu.state import CPUState, ReusableCpus
 from numalign.kubelet.cpu.topology import CPUTopology
 from numalign.kubelet.demand import ContainerDemand, PodDemand, Role
 from numalign.kubelet.machine.machine import Machine
@@ -201,7 +201,7 @@ class StaticCPUs(Struct, frozen=True, dict=True):
             state = state.with_assignments(pod.uid, {container.name: assigned})
         left = state.reusable(pod.uid)
         left = left | assigned if container.role is Role.INIT else left & ~assigned
-        return structs.replace(state, reuse=Reuse(pod.uid, left))
+        return structs.replace(state, reuse=ReusableCpus(pod.uid, left))
 
     def allocate_pod(self, state: CPUState, pod: PodDemand, affinity: Mask | None) -> tuple[CPUState, Refusal | None]:
         """Serve a pod with pod-level resources as one allocation, then divide it among its containers."""
@@ -372,7 +372,7 @@ def restarted(policy: StaticCPUs, checkpoint: CPUState) -> CPUState:
             f"current set of available CPUs {_quoted(policy.managed)} doesn't match with CPUs in state "
             f"{_quoted(known)}",
         )
-    return structs.replace(checkpoint, reuse=Reuse())
+    return structs.replace(checkpoint, reuse=ReusableCpus())
 
 
 def _reserved(policy: StaticCPUs, settings: Settings) -> int:

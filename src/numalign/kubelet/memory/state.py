@@ -42,7 +42,7 @@ Blocks = Mapping[str, tuple[Block, ...]]
 Zones = Mapping[int, ZoneMemory]
 
 
-class Reuse(Struct, frozen=True):
+class ReusableMemory(Struct, frozen=True):
     """Memory that one pod's init containers held, by exact mask and type. Other pods' is forgotten."""
 
     uid: str = ""
@@ -56,7 +56,7 @@ class MemoryState(Struct, frozen=True):
     blocks: Mapping[str, Blocks] = field(default_factory=dict)
     pods: Mapping[str, tuple[Block, ...]] = field(default_factory=dict)
     """Blocks of pods that are served as a whole (pod-level resources)."""
-    reuse: Reuse = Reuse()
+    reuse: ReusableMemory = ReusableMemory()
 
     def held(self, uid: str, container: str) -> tuple[Block, ...] | None:
         return self.blocks.get(uid, {}).get(container)

@@ -17,7 +17,7 @@ from numalign.api.decode import quantity
 from numalign.api.objects import resourcenames
 from numalign.kubelet.demand import ContainerDemand, PodDemand, Role
 from numalign.kubelet.machine.machine import Machine, Zone
-from numalign.kubelet.memory.state import Block, MemoryState, Reuse, Table, ZoneMemory, Zones, charge, release
+from numalign.kubelet.memory.state import Block, MemoryState, ReusableMemory, Table, ZoneMemory, Zones, charge, release
 from numalign.kubelet.refusals import EMPTY_POD_SHARED_POOL, Refusal, StartRefusal, Undecided
 from numalign.kubelet.settings import Settings
 from numalign.kubelet.topologymanager import hints as topologyhints
@@ -285,13 +285,15 @@ def _groups(state: MemoryState) -> Groups:
     )
 
 
-def _reuse_after(state: MemoryState, pod: PodDemand, container: ContainerDemand, held: tuple[Block, ...]) -> Reuse:
+def _reuse_after(
+    state: MemoryState, pod: PodDemand, container: ContainerDemand, held: tuple[Block, ...]
+) -> ReusableMemory:
     amounts = dict(state.reuse.amounts) if state.reuse.uid == pod.uid else {}
     for block in held:
         key = block.zones, block.kind
         before = amounts.get(key, 0)
         amounts[key] = max(before, block.size) if container.role is Role.INIT else max(0, before - block.size)
-    return Reuse(pod.uid, amounts)
+    return ReusableMemory(pod.uid, amounts)
 
 
 def _shrink_init_blocks(
@@ -347,7 +349,7 @@ def restarted(policy: StaticMemory, checkpoint: MemoryState) -> MemoryState:
     same_zones = checkpoint.zones.keys() == expected.keys()
     if not same_zones or not all(_agrees(zone, checkpoint.zones, expected) for zone in expected):
         raise StartRefusal(MANAGER, "[memorymanager] the expected machine state is different from the real one")
-    return structs.replace(checkpoint, reuse=Reuse())
+    return structs.replace(checkpoint, reuse=ReusableMemory())
 
 
 def _require_known(block: Block, zones: Zones, who: str) -> None:

@@ -15,10 +15,10 @@ from numalign.api.nrt.topologymanager import TopologyManager
 from numalign.api.nrt.wire import NodeResourceTopology
 from numalign.placement.reference import filter, leastnuma, numanodes, scoring, status
 from numalign.placement.reference.demand import Demand, PodDemand
-from numalign.placement.reference.filter import Seen, Verdict
+from numalign.placement.reference.filter import FilterResult, Seen
 from numalign.placement.reference.leastnuma import Found
 from numalign.placement.reference.numanodes import NumaNode
-from numalign.placement.reference.scoring import Scoring
+from numalign.placement.reference.scoring import ReferenceScoring
 from numalign.placement.referenceargs import Strategy
 
 INCONSISTENT: Final = status.error("inconsistent resource accounting")
@@ -31,18 +31,18 @@ class PluginPanic(Exception):
     """The plugin panics here."""
 
 
-def decide(pod: PodDemand, present: frozenset[str] | None, seen: Seen) -> Verdict:
+def decide(pod: PodDemand, present: frozenset[str] | None, seen: Seen) -> FilterResult:
     verdict = filter.decide(pod, present, seen)
     if present is None or pod.bypasses or not seen.fresh or seen.reading is None:
         return verdict
     if seen.reading.manager.policy == filter.POLICY:
         _read_zones(seen.reading.report)
     if verdict.status is status.CONTAINER and _is_inconsistent(pod, present, seen.reading.numa_nodes):
-        return Verdict(INCONSISTENT, rejects_node=True)
+        return FilterResult(INCONSISTENT, rejects_node=True)
     return verdict
 
 
-def score(pod: PodDemand, seen: Seen, by: Scoring) -> int:
+def score(pod: PodDemand, seen: Seen, by: ReferenceScoring) -> int:
     if not pod.guaranteed:
         return scoring.HIGHEST
     if not seen.fresh or seen.reading is None:
@@ -82,7 +82,7 @@ def _is_inconsistent(pod: PodDemand, present: frozenset[str], numa_nodes: tuple[
     return False
 
 
-def _rated(demand: Demand, numa_nodes: Sequence[NumaNode], by: Scoring) -> int:
+def _rated(demand: Demand, numa_nodes: Sequence[NumaNode], by: ReferenceScoring) -> int:
     """zone-gaps: the plugin uses a zone's id as its index in the list."""
     lowest = 0
     for node in numa_nodes:
@@ -94,7 +94,7 @@ def _rated(demand: Demand, numa_nodes: Sequence[NumaNode], by: Scoring) -> int:
     return lowest
 
 
-def _rating(demand: Demand, node: NumaNode, by: Scoring) -> int:
+def _rating(demand: Demand, node: NumaNode, by: ReferenceScoring) -> int:
     if by.strategy is Strategy.BALANCED_ALLOCATION:
         return _balanced(demand, node)
     if not demand.asked:

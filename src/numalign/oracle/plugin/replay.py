@@ -23,7 +23,7 @@ from numalign.placement import referenceargs
 from numalign.placement.reference import classes, demand, filter, numanodes, scoring
 from numalign.placement.reference.caches import podgroups, repairs, selection
 from numalign.placement.reference.caches.cache import Cache, Lookup, Reports
-from numalign.placement.reference.caches.ledger import Ledger
+from numalign.placement.reference.caches.ledger import ReservationLedger
 from numalign.placement.reference.caches.overreserve import OverReserve
 from numalign.placement.reference.caches.podgroups import PodKey
 from numalign.placement.reference.caches.repairs import Repair
@@ -76,7 +76,7 @@ class EveryName(frozenset[str]):
         return True
 
 
-class EveryDeviceListed(Ledger):
+class EveryDeviceListed(ReservationLedger):
     def listed(self, node: str) -> frozenset[str]:
         return EveryName()
 

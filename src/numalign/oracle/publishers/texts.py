@@ -13,7 +13,7 @@ import xxhash
 from numalign.api.attributes import grammar
 from numalign.api.decode import quantity
 from numalign.api.nrt import attributelist, fingerprint, leb89, placementcodec, topologymanager
-from numalign.api.nrt.placementcodec import ContainerRef, PlacementError, Reason
+from numalign.api.nrt.placementcodec import ContainerRef, PayloadDefect, PlacementError
 from numalign.api.nrt.wire import Attribute
 from numalign.kubelet.machine.machine import HugePages
 from numalign.oracle.harness import suite
@@ -217,7 +217,7 @@ def _released_order(check: Callable[[Raw], dict[str, Any]]) -> DeliberateDiffere
         row, ours = case["input"], check(case["input"])["error"]
         # A separate column has the release's answer, where the table has one.
         as_released = row.get("error_v0_1_0", ours) == ours
-        return ours is not None and case["expect"]["error"] in set(Reason) and as_released
+        return ours is not None and case["expect"]["error"] in set(PayloadDefect) and as_released
 
     return DeliberateDifference(
         "placement-checks",

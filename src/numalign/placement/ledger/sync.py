@@ -73,12 +73,13 @@ class LedgerSync:
     # Facts
 
     def apply(self, fact: Fact) -> list[Wake]:
+        # Most facts are these two. A pod that is bound was charged when it was decided.
+        if isinstance(fact, PodSeen):
+            return self.changed(self.ledger.seen(fact.pod, fact.now, fact.forecast))
+        return [] if isinstance(fact, PodBound) else self._apply_rarer(fact)
+
+    def _apply_rarer(self, fact: Fact) -> list[Wake]:
         match fact:
-            # Most facts are these two.
-            case PodSeen(pod=pod, now=now, forecast=forecast):
-                return self.changed(self.ledger.seen(pod, now, forecast))
-            case PodBound():
-                return []  # the pod counts since it was decided
             case NodeSeen(node=node):
                 return self._node(node)
             case NodeGone(name=name):

@@ -38,32 +38,32 @@ class Preemption(Struct, frozen=True):
 NO_PREEMPTION: Final = Preemption()
 
 
-class Verdict(Struct, frozen=True):
+class FilterResult(Struct, frozen=True):
     status: Status
     rejects_node: bool = False
     """Is the cache to be told that the node was refused, so that it looks at it again?"""
 
 
-PASSES: Final = Verdict(status.SUCCESS)
+PASSES: Final = FilterResult(status.SUCCESS)
 
 
 def decide(
     pod: PodDemand, present: frozenset[str] | None, seen: Seen, preemption: Preemption = NO_PREEMPTION
-) -> Verdict:
+) -> FilterResult:
     """`present`: the resources that the node has at all (`classes.present_on`); None: there is no such node."""
     if present is None:
-        return Verdict(status.NODE_NOT_FOUND)
+        return FilterResult(status.NODE_NOT_FOUND)
     if pod.bypasses:
         return PASSES
     if not seen.fresh:
-        return Verdict(status.STALE)
+        return FilterResult(status.STALE)
     if seen.reading is None:
         return PASSES
     if not preemption.victims:
         aligned = align(pod, present, seen.reading)
-        return Verdict(aligned, rejects_node=not aligned.is_success)
+        return FilterResult(aligned, rejects_node=not aligned.is_success)
     after = _after_eviction(seen.reading, preemption)
-    return Verdict(after if isinstance(after, Status) else align(pod, present, after))
+    return FilterResult(after if isinstance(after, Status) else align(pod, present, after))
 
 
 def _after_eviction(reading: Reading, preemption: Preemption) -> Reading | Status:

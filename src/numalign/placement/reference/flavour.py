@@ -44,7 +44,7 @@ from numalign.placement.reference.caches.cache import Cache
 from numalign.placement.reference.demand import PodDemand
 from numalign.placement.reference.filter import Preemption, Seen
 from numalign.placement.reference.numanodes import Reading
-from numalign.placement.reference.scoring import Scoring
+from numalign.placement.reference.scoring import ReferenceScoring
 from numalign.placement.reference.status import Status
 from numalign.placement.referenceargs import NodeResourceTopologyMatchArgs, PreemptionMode
 from numalign.placement.settings import Settings
@@ -71,7 +71,9 @@ class ReferenceFlavour:
         self._cache: Cache = selection.build(_arguments(settings), settings.profiles)
         self._preempts = referenceargs.preemption_mode(settings.reference) is PreemptionMode.ENABLED
         # The plugin reads no weight below one (scheduler plugin spec 8.3).
-        self._scoring = Scoring(settings.strategy, {name: max(1, weight) for name, weight in settings.weights.items()})
+        self._scoring = ReferenceScoring(
+            settings.strategy, {name: max(1, weight) for name, weight in settings.weights.items()}
+        )
         self._present: dict[str, frozenset[str]] = {}
         self._reports: dict[str, NodeResourceTopology] = {}
         self._readings: dict[str, Reading] = {}

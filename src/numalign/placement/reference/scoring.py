@@ -24,20 +24,20 @@ LOWEST: Final = 0
 Rate = Callable[[Demand, NumaNode, Mapping[str, int]], int]
 
 
-class Scoring(Struct, frozen=True):
+class ReferenceScoring(Struct, frozen=True):
     """How a profile scores: by which strategy, and which resource weighs how much (one, if not told)."""
 
     strategy: Strategy = Strategy.LEAST_ALLOCATED
     weights: Mapping[str, int] = {}
 
 
-def scoring(args: NodeResourceTopologyMatchArgs) -> Scoring:
+def scoring(args: NodeResourceTopologyMatchArgs) -> ReferenceScoring:
     """For settings that are complete."""
     strategy = args.scoring_strategy or settings.ScoringStrategy()
-    return Scoring(Strategy(strategy.type), settings.weights(args))
+    return ReferenceScoring(Strategy(strategy.type), settings.weights(args))
 
 
-def score(pod: PodDemand, seen: Seen, by: Scoring) -> int:
+def score(pod: PodDemand, seen: Seen, by: ReferenceScoring) -> int:
     if not pod.guaranteed:
         return HIGHEST
     if not seen.fresh or seen.reading is None:
@@ -51,7 +51,7 @@ def score(pod: PodDemand, seen: Seen, by: Scoring) -> int:
     return _mean([rated(demand, numa_nodes, by) for demand in sets if demand.asked])
 
 
-def rated(demand: Demand, numa_nodes: Sequence[NumaNode], by: Scoring) -> int:
+def rated(demand: Demand, numa_nodes: Sequence[NumaNode], by: ReferenceScoring) -> int:
     """The lowest rating that is not zero."""
     rate = RATES[by.strategy]
     ratings = (rate(demand, node, by.weights) for node in numa_nodes)

@@ -10,27 +10,27 @@ from typing import Final
 from msgspec import Struct
 
 
-class Code(StrEnum):
+class StatusCode(StrEnum):
     SUCCESS = "Success"
     ERROR = "Error"
     UNSCHEDULABLE = "Unschedulable"
 
 
 class Status(Struct, frozen=True):
-    code: Code = Code.SUCCESS
+    code: StatusCode = StatusCode.SUCCESS
     reasons: tuple[str, ...] = ()
 
     @property
     def is_success(self) -> bool:
-        return self.code is Code.SUCCESS
+        return self.code is StatusCode.SUCCESS
 
 
 def unschedulable(reason: str) -> Status:
-    return Status(Code.UNSCHEDULABLE, (reason,))
+    return Status(StatusCode.UNSCHEDULABLE, (reason,))
 
 
 def error(reason: str) -> Status:
-    return Status(Code.ERROR, (reason,))
+    return Status(StatusCode.ERROR, (reason,))
 
 
 SUCCESS: Final = Status()

@@ -1,6 +1,6 @@
 """Charges a pod to a row of the columns: every container in one zone that has room, nothing left open.
 
-`exactflavour` calls it for rows that a kernel found to fit; all other cases go through the row model and the ledger.
+`exact` calls it for rows that a kernel found to fit; all other cases go through the row model and the ledger.
 What pods of one shape take is worked out once (`spots`). A row charged here has the same numbers as one that is read
 from the ledger afterwards."""
 

@@ -1,7 +1,7 @@
 """Evaluates rows for a shape: node totals, then the pod's wishes, then the node's managers.
 
 `verdicts` calls it for rows that changed. Rows of one kind go to the kernel together; rows that numbers alone do not
-decide go one by one to `ask`, which `exactflavour` provides. Codes and scores are described in `decisions.Code`."""
+decide go one by one to `ask`, which `exact` provides. Codes and scores are described in `decisions.Code`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Per shape: the code or score of every row, kept up to date by evaluating only the rows that changed.
 
-`exactflavour` asks for a shape's table when a pod of that shape is to be placed. A known table reads the change log
+`exact` asks for a shape's table when a pod of that shape is to be placed. A known table reads the change log
 from where it stopped; a new one, or one that lags too far, is evaluated over all rows. `evaluation` decides what a row
 answers. The tables least recently asked for are dropped."""
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numalign.api.nrt import fingerprint
-from numalign.api.nrt.fingerprint import FingerprintError, Method, Pod, PodSet, Reason
+from numalign.api.nrt.fingerprint import FingerprintDefect, FingerprintError, Method, Pod, PodSet
 
 FIVE = [("ns1", "n1"), ("ns1", "n2"), ("ns2", "n1"), ("ns3", "n1"), ("ns3", "n2")]
 KNOWN: dict[str, tuple[Sequence[Pod], str]] = {
@@ -27,14 +27,14 @@ KNOWN: dict[str, tuple[Sequence[Pod], str]] = {
     "name of 63 letters": ([("openshift-ovn-kubernetes", "x" * 63)], "pfp0v001794a6784367bb017"),
 }
 REFUSED = {
-    "short": ("x", Reason.MALFORMED),
-    "empty": ("", Reason.MALFORMED),
-    "short version": ("pfp0vX", Reason.MALFORMED),
-    "other prefix": ("wrngv001b92008c14168b3a6", Reason.MALFORMED),
-    "other version": ("pfp0v000b92008c14168b3a6", Reason.INCOMPATIBLE_VERSION),
-    "other pods": ("pfp0v001b92008c14168b3a7", Reason.MISMATCH),
-    "capital digits": ("pfp0v001B92008C14168B3A6", Reason.MISMATCH),
-    "cut off": ("pfp0v001b92008c1", Reason.MISMATCH),
+    "short": ("x", FingerprintDefect.MALFORMED),
+    "empty": ("", FingerprintDefect.MALFORMED),
+    "short version": ("pfp0vX", FingerprintDefect.MALFORMED),
+    "other prefix": ("wrngv001b92008c14168b3a6", FingerprintDefect.MALFORMED),
+    "other version": ("pfp0v000b92008c14168b3a6", FingerprintDefect.INCOMPATIBLE_VERSION),
+    "other pods": ("pfp0v001b92008c14168b3a7", FingerprintDefect.MISMATCH),
+    "capital digits": ("pfp0v001B92008C14168B3A6", FingerprintDefect.MISMATCH),
+    "cut off": ("pfp0v001b92008c1", FingerprintDefect.MISMATCH),
 }
 NAMES = st.text(max_size=8)
 PODS = st.lists(st.tuples(NAMES, NAMES), max_size=12)
@@ -74,7 +74,7 @@ def test_a_pod_that_is_not_in_the_set_cannot_be_removed() -> None:
 
 
 @pytest.mark.parametrize("text, reason", REFUSED.values(), ids=REFUSED)
-def test_a_fingerprint_of_something_else_is_refused_with_the_reason(text: str, reason: Reason) -> None:
+def test_a_fingerprint_of_something_else_is_refused_with_the_reason(text: str, reason: FingerprintDefect) -> None:
     with pytest.raises(FingerprintError) as refusal:
         fingerprint.check(text, FIVE)
     assert refusal.value.reason is reason

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numalign.api.nrt import placementcodec
-from numalign.api.nrt.placementcodec import ContainerRef, Payload, PlacementError, Reason
+from numalign.api.nrt.placementcodec import ContainerRef, Payload, PayloadDefect, PlacementError
 
 HASHES = {
     ("", "", ""): 11145182160106660097,
@@ -49,15 +49,15 @@ ENCODED: dict[str, tuple[dict[ContainerRef, int], int, str, dict[int, str]]] = {
     ),
 }  # fmt: skip
 MALFORMED = {
-    "": Reason.MALFORMED_METADATA,
-    "XXXXv001::cc=1::nn=2::bn=0": Reason.MALFORMED_METADATA,
-    "npv0v999::cc=1::nn=2::bn=0": Reason.MALFORMED_METADATA,
-    "npv0v001cc=1::nn=2::bn=0": Reason.MALFORMED_METADATA,
-    "npv0v001::cc=1::nn=2::xx=0": Reason.UNKNOWN_FIELD,
-    "npv0v001::cc=abc::nn=2::bn=0": Reason.NUMBER_PARSE_ERROR,
-    "npv0v001::cc1::nn=2::bn=0": Reason.MALFORMED_PAIR,
-    "npv0v001::cc=::nn=2::bn=0": Reason.MISSING_VALUE,
-    "npv0v001::nn=2::bn=0::=5": Reason.MISSING_KEY,
+    "": PayloadDefect.MALFORMED_METADATA,
+    "XXXXv001::cc=1::nn=2::bn=0": PayloadDefect.MALFORMED_METADATA,
+    "npv0v999::cc=1::nn=2::bn=0": PayloadDefect.MALFORMED_METADATA,
+    "npv0v001cc=1::nn=2::bn=0": PayloadDefect.MALFORMED_METADATA,
+    "npv0v001::cc=1::nn=2::xx=0": PayloadDefect.UNKNOWN_FIELD,
+    "npv0v001::cc=abc::nn=2::bn=0": PayloadDefect.NUMBER_PARSE_ERROR,
+    "npv0v001::cc1::nn=2::bn=0": PayloadDefect.MALFORMED_PAIR,
+    "npv0v001::cc=::nn=2::bn=0": PayloadDefect.MISSING_VALUE,
+    "npv0v001::nn=2::bn=0::=5": PayloadDefect.MISSING_KEY,
 }
 
 
@@ -66,27 +66,27 @@ def payload(cc: int, nn: int, bn: int, vectors: Mapping[int, str] | None = None,
 
 
 REFUSED = {
-    "other encoding": (payload(0, 0, 0, ve="other"), Reason.UNSUPPORTED_ENCODING),
-    "no encoding": (payload(0, 2, 0, ve=""), Reason.UNSUPPORTED_ENCODING),
-    "no zones": (payload(1, 0, 0), Reason.INCONSISTENT_BUSIEST),
-    "busiest unknown": (payload(1, 1, -1), Reason.UNKNOWN_BUSIEST),
-    "busiest too high": (payload(1, 8, 8), Reason.INCONSISTENT_BUSIEST),
-    "negative containers": (payload(-1, 1, 0), Reason.INCONSISTENT_CONTAINERS),
-    "vector for nobody": (payload(0, 2, 0, {1: "!"}), Reason.INCONSISTENT_VECTORS),
-    "as many vectors as zones": (payload(8, 1, 0, {0: "!#", 1: "$%"}), Reason.INCONSISTENT_VECTORS),
-    "vector of a zone too high": (payload(8, 2, 0, {2: "!#"}), Reason.CORRUPTED_VECTOR),
-    "vector of zone -1": (payload(8, 2, 0, {-1: "!#"}), Reason.CORRUPTED_VECTOR),
-    "vector of the busiest": (payload(8, 2, 1, {1: "$%"}), Reason.CORRUPTED_VECTOR),
+    "other encoding": (payload(0, 0, 0, ve="other"), PayloadDefect.UNSUPPORTED_ENCODING),
+    "no encoding": (payload(0, 2, 0, ve=""), PayloadDefect.UNSUPPORTED_ENCODING),
+    "no zones": (payload(1, 0, 0), PayloadDefect.INCONSISTENT_BUSIEST),
+    "busiest unknown": (payload(1, 1, -1), PayloadDefect.UNKNOWN_BUSIEST),
+    "busiest too high": (payload(1, 8, 8), PayloadDefect.INCONSISTENT_BUSIEST),
+    "negative containers": (payload(-1, 1, 0), PayloadDefect.INCONSISTENT_CONTAINERS),
+    "vector for nobody": (payload(0, 2, 0, {1: "!"}), PayloadDefect.INCONSISTENT_VECTORS),
+    "as many vectors as zones": (payload(8, 1, 0, {0: "!#", 1: "$%"}), PayloadDefect.INCONSISTENT_VECTORS),
+    "vector of a zone too high": (payload(8, 2, 0, {2: "!#"}), PayloadDefect.CORRUPTED_VECTOR),
+    "vector of zone -1": (payload(8, 2, 0, {-1: "!#"}), PayloadDefect.CORRUPTED_VECTOR),
+    "vector of the busiest": (payload(8, 2, 1, {1: "$%"}), PayloadDefect.CORRUPTED_VECTOR),
 }
 FIVE = at(("ns1/pod1", 0), ("ns1/pod2", 0), ("ns1/pod3", 0), ("ns2/pod1", 0), ("ns2/pod2", 0))
 UNDECODABLE = {
-    "too many containers": (payload(0, 1, 0), Reason.INCONSISTENT_CONTAINERS),
-    "too few containers": (payload(6, 2, 0, {1: "!"}), Reason.INCONSISTENT_CONTAINERS),
-    "offset out of range": (payload(5, 2, 0, {1: "("}), Reason.CORRUPTED_VECTOR),
-    "offset twice in a vector": (payload(5, 2, 0, {1: "#!"}), Reason.DUPLICATED_DATA),
-    "offset in two vectors": (payload(5, 4, 0, {1: "#", 2: "#"}), Reason.DUPLICATED_DATA),
-    "vector ends inside a number": (payload(5, 2, 0, {1: "f"}), Reason.CORRUPTED_VECTOR),
-    "foreign byte in a vector": (payload(5, 2, 0, {1: "é"}), Reason.CORRUPTED_VECTOR),
+    "too many containers": (payload(0, 1, 0), PayloadDefect.INCONSISTENT_CONTAINERS),
+    "too few containers": (payload(6, 2, 0, {1: "!"}), PayloadDefect.INCONSISTENT_CONTAINERS),
+    "offset out of range": (payload(5, 2, 0, {1: "("}), PayloadDefect.CORRUPTED_VECTOR),
+    "offset twice in a vector": (payload(5, 2, 0, {1: "#!"}), PayloadDefect.DUPLICATED_DATA),
+    "offset in two vectors": (payload(5, 4, 0, {1: "#", 2: "#"}), PayloadDefect.DUPLICATED_DATA),
+    "vector ends inside a number": (payload(5, 2, 0, {1: "f"}), PayloadDefect.CORRUPTED_VECTOR),
+    "foreign byte in a vector": (payload(5, 2, 0, {1: "é"}), PayloadDefect.CORRUPTED_VECTOR),
 }
 
 
@@ -129,7 +129,7 @@ def test_vectors_hold_differences(text: str, offsets: list[int]) -> None:
 
 
 @pytest.mark.parametrize("text, reason", MALFORMED.items())
-def test_malformed_metadata_is_refused_with_the_reason(text: str, reason: Reason) -> None:
+def test_malformed_metadata_is_refused_with_the_reason(text: str, reason: PayloadDefect) -> None:
     with pytest.raises(PlacementError) as refusal:
         placementcodec.parse_metadata(text)
     assert refusal.value.reason is reason
@@ -140,14 +140,14 @@ def test_missing_keys_stay_unknown_and_later_ones_win() -> None:
 
 
 @pytest.mark.parametrize("broken, reason", REFUSED.values(), ids=REFUSED)
-def test_a_payload_that_makes_no_sense_is_refused_with_the_reason(broken: Payload, reason: Reason) -> None:
+def test_a_payload_that_makes_no_sense_is_refused_with_the_reason(broken: Payload, reason: PayloadDefect) -> None:
     with pytest.raises(PlacementError) as refusal:
         placementcodec.validate(broken)
     assert refusal.value.reason is reason
 
 
 @pytest.mark.parametrize("broken, reason", UNDECODABLE.values(), ids=UNDECODABLE)
-def test_a_payload_of_other_containers_is_refused_with_the_reason(broken: Payload, reason: Reason) -> None:
+def test_a_payload_of_other_containers_is_refused_with_the_reason(broken: Payload, reason: PayloadDefect) -> None:
     with pytest.raises(PlacementError) as refusal:
         placementcodec.decode(broken, FIVE)
     assert refusal.value.reason is reason
@@ -155,9 +155,13 @@ def test_a_payload_of_other_containers_is_refused_with_the_reason(broken: Payloa
 
 @pytest.mark.parametrize(
     "zone, zones, reason",
-    [(-1, 1, Reason.UNKNOWN_AFFINITY), (-3, 1, Reason.WRONG_AFFINITY), (4, 4, Reason.WRONG_AFFINITY)],
+    [
+        (-1, 1, PayloadDefect.UNKNOWN_AFFINITY),
+        (-3, 1, PayloadDefect.WRONG_AFFINITY),
+        (4, 4, PayloadDefect.WRONG_AFFINITY),
+    ],
 )
-def test_a_container_without_a_zone_cannot_be_encoded(zone: int, zones: int, reason: Reason) -> None:
+def test_a_container_without_a_zone_cannot_be_encoded(zone: int, zones: int, reason: PayloadDefect) -> None:
     with pytest.raises(PlacementError) as refusal:
         placementcodec.encode(at(("ns1/pod1", zone)), zones)
     assert refusal.value.reason is reason

@@ -50,7 +50,10 @@ def test_it_tells_which_profile_does_not_look_at_zones() -> None:
 
 
 def test_what_is_doubtful_is_said_beside_it() -> None:
-    assert 'numalign: warning: NodeResourceTopologyMatch: cache.resyncScope "None"' in check(GOOD).stderr
+    assert (
+        'numalign: warning: NodeResourceTopologyMatch: unknown value for cache.resyncScope: "None"'
+        in check(GOOD).stderr
+    )
 
 
 @pytest.mark.parametrize("fmt", ["json", "yaml"])

@@ -11,8 +11,8 @@ from numalign.api.objects import qos
 from numalign.api.objects.pod import Pod
 from numalign.api.objects.qos import QoS
 from numalign.placement.reference import classes, demand, filter, status
-from numalign.placement.reference.filter import Preemption, Seen, Verdict
-from numalign.placement.reference.status import Code, Status
+from numalign.placement.reference.filter import FilterResult, Preemption, Seen
+from numalign.placement.reference.status import Status, StatusCode
 from tests.unit.placement.reference import made
 from tests.unit.placement.reference.made import container, pod, zone
 
@@ -132,20 +132,20 @@ STALE = Seen(fresh=False)
 UNKNOWN = Seen()
 FULL = made.seen(zone(0, cpu=1, memory="1Gi"))
 
-TOP: dict[str, tuple[Pod, frozenset[str] | None, Seen, Verdict]] = {
-    "no such node": (pod(FREE_FOR_ALL), None, FULL, Verdict(status.NODE_NOT_FOUND)),
+TOP: dict[str, tuple[Pod, frozenset[str] | None, Seen, FilterResult]] = {
+    "no such node": (pod(FREE_FOR_ALL), None, FULL, FilterResult(status.NODE_NOT_FOUND)),
     "nothing asked for, stale data": (pod(FREE_FOR_ALL), PRESENT, STALE, filter.PASSES),
-    "stale data": (pod(THREE), PRESENT, STALE, Verdict(status.STALE)),
-    "stale data, burstable": (pod(RELAXED), PRESENT, STALE, Verdict(status.STALE)),
-    "stale data, a device of best-effort": (pod(container(nic=0)), PRESENT, STALE, Verdict(status.STALE)),
+    "stale data": (pod(THREE), PRESENT, STALE, FilterResult(status.STALE)),
+    "stale data, burstable": (pod(RELAXED), PRESENT, STALE, FilterResult(status.STALE)),
+    "stale data, a device of best-effort": (pod(container(nic=0)), PRESENT, STALE, FilterResult(status.STALE)),
     "no report": (pod(BIG), PRESENT, UNKNOWN, filter.PASSES),
-    "a refusal is told to the cache": (pod(THREE), PRESENT, FULL, Verdict(status.CONTAINER, rejects_node=True)),
+    "a refusal is told to the cache": (pod(THREE), PRESENT, FULL, FilterResult(status.CONTAINER, rejects_node=True)),
 }
 
 
 @pytest.mark.parametrize("wanted, present, seen, expected", TOP.values(), ids=TOP)
 def test_what_is_asked_before_zones_are(
-    wanted: Pod, present: frozenset[str] | None, seen: Seen, expected: Verdict
+    wanted: Pod, present: frozenset[str] | None, seen: Seen, expected: FilterResult
 ) -> None:
     assert filter.decide(demand.of(wanted), present, seen) == expected
 
@@ -170,7 +170,7 @@ PREEMPTIONS: dict[str, tuple[Preemption, Status]] = {
 @pytest.mark.parametrize("preemption, expected", PREEMPTIONS.values(), ids=PREEMPTIONS)
 def test_victims_are_taken_off_first_and_their_node_is_not_told_on(preemption: Preemption, expected: Status) -> None:
     seen = made.seen(zone(0, cpu=1, memory="1Gi"), zone(1, memory="1Gi"))
-    assert filter.decide(demand.of(pod(THREE)), PRESENT, seen, preemption) == Verdict(expected)
+    assert filter.decide(demand.of(pod(THREE)), PRESENT, seen, preemption) == FilterResult(expected)
 
 
 small = st.integers(0, 5)
@@ -218,4 +218,4 @@ def test_more_room_never_turns_a_pod_away(free: list[tuple[int, int]], asked: li
 def test_a_class_in_the_status_wins() -> None:
     assert decided(pod(BIG, qos=QoS.BURSTABLE), *TWO).is_success
     assert qos.of(pod(RELAXED, qos=QoS.GUARANTEED)) is QoS.GUARANTEED
-    assert decided(pod(RELAXED, qos=QoS.GUARANTEED), *TWO).code is Code.UNSCHEDULABLE
+    assert decided(pod(RELAXED, qos=QoS.GUARANTEED), *TWO).code is StatusCode.UNSCHEDULABLE

@@ -10,7 +10,7 @@ from numalign.api.objects.pod import Pod
 from numalign.api.objects.qos import QoS
 from numalign.placement.reference import classes, demand, eviction, filter, numanodes, scoring
 from numalign.placement.reference.filter import Seen
-from numalign.placement.reference.scoring import Scoring
+from numalign.placement.reference.scoring import ReferenceScoring
 from numalign.placement.referenceargs import Strategy
 from tests.unit.placement.reference import made
 from tests.unit.placement.reference.made import container, pod
@@ -70,7 +70,7 @@ def test_every_score_is_in_range(
     report: NodeResourceTopology, wanted: Pod, strategy: Strategy, weights: dict[str, int]
 ) -> None:
     seen = Seen(reading=numanodes.read(report))
-    assert 0 <= scoring.score(demand.of(wanted), seen, Scoring(strategy, weights)) <= 100
+    assert 0 <= scoring.score(demand.of(wanted), seen, ReferenceScoring(strategy, weights)) <= 100
 
 
 @given(reports, pods)

@@ -14,7 +14,7 @@ from numalign.placement.reference import demand, leastnuma, numanodes, scoring
 from numalign.placement.reference.demand import Demand
 from numalign.placement.reference.leastnuma import Found
 from numalign.placement.reference.numanodes import NumaNode
-from numalign.placement.reference.scoring import Scoring
+from numalign.placement.reference.scoring import ReferenceScoring
 from numalign.placement.referenceargs import Strategy
 from tests.unit.placement.reference import made
 from tests.unit.placement.reference.made import container, pod, zone
@@ -30,7 +30,7 @@ def four(*gpus: int) -> tuple[Zone, ...]:
 
 def scored(wanted: Pod, *zones: Zone, scope: str = "container", policy: str = "none", max_zones: str = "8") -> int:
     seen = made.seen(*zones, scope=scope, policy=policy, max_zones=max_zones)
-    return scoring.score(demand.of(wanted), seen, Scoring(Strategy.LEAST_NUMA_NODES))
+    return scoring.score(demand.of(wanted), seen, ReferenceScoring(Strategy.LEAST_NUMA_NODES))
 
 
 def guaranteed(**wanted: int) -> Pod:

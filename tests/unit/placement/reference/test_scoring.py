@@ -14,7 +14,7 @@ from numalign.placement import referenceargs
 from numalign.placement.reference import demand, scoring
 from numalign.placement.reference.filter import Seen
 from numalign.placement.reference.numanodes import NumaNode
-from numalign.placement.reference.scoring import Scoring
+from numalign.placement.reference.scoring import ReferenceScoring
 from numalign.placement.referenceargs import Strategy
 from tests.unit.placement.reference import made
 from tests.unit.placement.reference.made import container, pod, zone
@@ -27,7 +27,7 @@ STEPS = pod(container(cpu=1, memory="2Gi"), container(cpu=2, memory="2Gi"), init
 
 
 def scored(wanted: Pod, seen: Seen, strategy: Strategy, **weights: int) -> int:
-    return scoring.score(demand.of(wanted), seen, Scoring(strategy, weights))
+    return scoring.score(demand.of(wanted), seen, ReferenceScoring(strategy, weights))
 
 
 # The worked examples of scheduler plugin spec 8.4, and what it says beside them.
@@ -138,4 +138,4 @@ def test_balance_is_the_variance_of_the_shares(asked: list[int]) -> None:
 def test_settings_choose_strategy_and_weights() -> None:
     strategy = {"type": "MostAllocated", "resources": [{"name": "cpu", "weight": 3}]}
     by = scoring.scoring(referenceargs.complete({"scoringStrategy": strategy}))
-    assert by == Scoring(Strategy.MOST_ALLOCATED, {"cpu": 3})
+    assert by == ReferenceScoring(Strategy.MOST_ALLOCATED, {"cpu": 3})

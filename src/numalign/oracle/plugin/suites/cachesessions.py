@@ -18,7 +18,7 @@ from numalign.oracle.plugin.suites import objects
 from numalign.placement.reference.caches import foreignpods, podgroups, repairs, selection
 from numalign.placement.reference.caches.cache import Cache
 from numalign.placement.reference.caches.discardreserved import DiscardReserved
-from numalign.placement.reference.caches.ledger import Entry
+from numalign.placement.reference.caches.ledger import CacheEntry
 from numalign.placement.reference.caches.overreserve import OverReserve
 from numalign.placement.reference.caches.passthrough import Passthrough
 from numalign.placement.reference.caches.podgroups import PodKey, Relevance
@@ -160,7 +160,7 @@ class ResyncSession(CacheSession):
     def _set(self, nrt: NodeResourceTopology, pods: Any) -> None:
         # The recorded step bypasses the names that the cache keeps of each report.
         records = (Record(each["namespace"], each["name"], tuple(each["pinnedContainers"] or ())) for each in pods)
-        self.over.ledger.put(Entry(nrt, self.over.ledger.listed(nrt.metadata.name), tuple(records)))
+        self.over.ledger.put(CacheEntry(nrt, self.over.ledger.listed(nrt.metadata.name), tuple(records)))
 
     def _pod_event(self, pod: Pod) -> bool:
         self.over.pod_seen(pod)

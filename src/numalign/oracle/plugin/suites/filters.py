@@ -25,13 +25,13 @@ from numalign.oracle.plugin.suites.scores import ZONE_64
 from numalign.placement import referenceargs
 from numalign.placement.reference import classes, demand, eviction, filter, numanodes, victims
 from numalign.placement.reference.caches import selection
-from numalign.placement.reference.filter import Preemption, Seen, Verdict
+from numalign.placement.reference.filter import FilterResult, Preemption, Seen
 from numalign.placement.reference.status import Status
 from numalign.placement.reference.victims import Cycle
 from numalign.placement.referenceargs import PreemptionMode
 
 
-def _verdict(given: Mapping[str, Any], raw_node: Raw | None) -> Verdict:
+def _verdict(given: Mapping[str, Any], raw_node: Raw | None) -> FilterResult:
     wanted = demand.of(objects.pod(given["pod"]))
     if raw_node is None:
         return filter.decide(wanted, None, Seen())

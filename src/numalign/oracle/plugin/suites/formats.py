@@ -10,7 +10,7 @@ import xxhash
 
 from numalign.api.attributes import grammar
 from numalign.api.nrt import attributelist, fingerprint, leb89, placementcodec
-from numalign.api.nrt.placementcodec import ContainerRef, Payload, PlacementError, Reason
+from numalign.api.nrt.placementcodec import ContainerRef, Payload, PayloadDefect, PlacementError
 from numalign.api.nrt.wire import Attribute
 from numalign.oracle.harness import suite
 from numalign.oracle.harness.divergence import Case, Difference
@@ -41,21 +41,21 @@ def written(payload: Payload) -> dict[str, Any]:
 
 
 UPSTREAM = {
-    Reason.MALFORMED_METADATA: "malformed metadata",
-    Reason.MALFORMED_PAIR: "malformed metadata pair",
-    Reason.MISSING_KEY: "missing metadata key",
-    Reason.MISSING_VALUE: "missing metadata value",
-    Reason.UNKNOWN_FIELD: "unknown metadata field",
-    Reason.UNSUPPORTED_ENCODING: "unsupported vector encoding",
-    Reason.UNKNOWN_BUSIEST: "unknown busiest node",
-    Reason.INCONSISTENT_BUSIEST: "inconsistent busiest node data",
-    Reason.INCONSISTENT_VECTORS: "inconsistent NUMA vector data",
-    Reason.INCONSISTENT_CONTAINERS: "inconsistent container set",
-    Reason.INCONSISTENT_ZONES: "inconsistent NUMA node count",
-    Reason.CORRUPTED_VECTOR: "corrupted NUMA vector",
-    Reason.DUPLICATED_DATA: "duplicated data in multiple NUMA vectors",
-    Reason.UNKNOWN_AFFINITY: "unknown NUMA affinity not supported",
-    Reason.WRONG_AFFINITY: "wrong NUMA affinity",
+    PayloadDefect.MALFORMED_METADATA: "malformed metadata",
+    PayloadDefect.MALFORMED_PAIR: "malformed metadata pair",
+    PayloadDefect.MISSING_KEY: "missing metadata key",
+    PayloadDefect.MISSING_VALUE: "missing metadata value",
+    PayloadDefect.UNKNOWN_FIELD: "unknown metadata field",
+    PayloadDefect.UNSUPPORTED_ENCODING: "unsupported vector encoding",
+    PayloadDefect.UNKNOWN_BUSIEST: "unknown busiest node",
+    PayloadDefect.INCONSISTENT_BUSIEST: "inconsistent busiest node data",
+    PayloadDefect.INCONSISTENT_VECTORS: "inconsistent NUMA vector data",
+    PayloadDefect.INCONSISTENT_CONTAINERS: "inconsistent container set",
+    PayloadDefect.INCONSISTENT_ZONES: "inconsistent NUMA node count",
+    PayloadDefect.CORRUPTED_VECTOR: "corrupted NUMA vector",
+    PayloadDefect.DUPLICATED_DATA: "duplicated data in multiple NUMA vectors",
+    PayloadDefect.UNKNOWN_AFFINITY: "unknown NUMA affinity not supported",
+    PayloadDefect.WRONG_AFFINITY: "wrong NUMA affinity",
 }
 """The messages of the upstream codec; it has none for an unreadable number."""
 
@@ -117,7 +117,7 @@ def _refusal(attempt: Callable[[], object]) -> str | None:
 
 def _unpacked(case: Case) -> object:
     kind = _refusal(lambda: placementcodec.parse_metadata(case["input"]["metadata"]))
-    return {"error": kind is not None, "kind": None if kind == Reason.NUMBER_PARSE_ERROR else kind}
+    return {"error": kind is not None, "kind": None if kind == PayloadDefect.NUMBER_PARSE_ERROR else kind}
 
 
 def _validated(case: Case) -> object:

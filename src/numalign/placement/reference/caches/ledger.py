@@ -20,7 +20,7 @@ from numalign.placement.reference.caches.records import Record
 NO_NAMES: Final[frozenset[str]] = frozenset()
 
 
-class Entry(Struct, frozen=True):
+class CacheEntry(Struct, frozen=True):
     """A report, the resources that any of its zones lists, and the pods that it spoke of (with preemption)."""
 
     nrt: NodeResourceTopology
@@ -28,8 +28,8 @@ class Entry(Struct, frozen=True):
     records: tuple[Record, ...] = ()
 
 
-def entry(nrt: NodeResourceTopology, records: tuple[Record, ...] = ()) -> Entry:
-    return Entry(nrt, classes.listed_by(nrt), records)
+def entry(nrt: NodeResourceTopology, records: tuple[Record, ...] = ()) -> CacheEntry:
+    return CacheEntry(nrt, classes.listed_by(nrt), records)
 
 
 class Reservation(Struct, frozen=True):
@@ -43,7 +43,7 @@ class Reservation(Struct, frozen=True):
 Reservations = dict[PodKey, Reservation]
 
 
-class Ledger:
+class ReservationLedger:
     """Reports and reservations by node. Reports less reservations, and placements, are made when asked for and kept."""
 
     def __init__(self, nrts: Iterable[NodeResourceTopology]) -> None:
@@ -55,7 +55,7 @@ class Ledger:
     def __contains__(self, node: object) -> bool:
         return node in self._entries
 
-    def __getitem__(self, node: str) -> Entry:
+    def __getitem__(self, node: str) -> CacheEntry:
         return self._entries[node]
 
     def nodes(self) -> KeysView[str]:
@@ -64,7 +64,7 @@ class Ledger:
     def listed(self, node: str) -> frozenset[str]:
         return self._entries[node].listed if node in self._entries else NO_NAMES
 
-    def put(self, entry: Entry) -> None:
+    def put(self, entry: CacheEntry) -> None:
         """Take this for the node's report; reservations stay."""
         node = entry.nrt.metadata.name
         self._entries[node] = entry

@@ -15,7 +15,7 @@ from numalign.api.objects.pod import Pod
 from numalign.placement.reference import demand
 from numalign.placement.reference.caches import foreignpods, ledger, podgroups, reports, resync
 from numalign.placement.reference.caches.cache import Cache, Lookup, Placement, Reports
-from numalign.placement.reference.caches.ledger import Ledger, Marks, Reservation
+from numalign.placement.reference.caches.ledger import Marks, Reservation, ReservationLedger
 from numalign.placement.reference.caches.repairs import Repair
 from numalign.placement.reference.caches.resync import Cluster, Refresh, Round
 from numalign.placement.reference.caches.rules import Rules
@@ -31,7 +31,7 @@ class Desynced(Struct, frozen=True):
 class OverReserve(Cache):
     def __init__(self, rules: Rules, nrts: Iterable[NodeResourceTopology] = ()) -> None:
         self.rules = rules
-        self.ledger = Ledger(nrts)
+        self.ledger = ReservationLedger(nrts)
         self.marks = Marks()
         self.generation = 0
         self.moment = 0

@@ -41,5 +41,5 @@ def _zone_id(name: str) -> int:
     match = ZONE_ID.fullmatch(name)
     if match is None:
         why = "a zone with a vector has no number for a name"
-        raise PlacementError(placementcodec.Reason.CORRUPTED_VECTOR, why)
+        raise PlacementError(placementcodec.PayloadDefect.CORRUPTED_VECTOR, why)
     return int(match[1])
