@@ -33,10 +33,14 @@ STANDS_BACK = "numalign_agent_stands_back"
 
 @pytest.fixture
 def defined(single: Live) -> Iterator[Live]:
-    """With the definition of reports, and with those that others look at, before and after."""
+    """With the definition of reports, and with those that others look at, before and after. NFD's updater is stopped
+    meanwhile: it ends when it writes a report that is not defined."""
+    updater = next(part for part in single.lab.every_part() if part.program.title == f"{UPDATED}/nfd")
+    updater.stop()
     yield single
     with contextlib.suppress(errors.Conflict):
         single.run(up.define_reports(single.lab))
+    updater.start()
 
     async def all_reported() -> bool:
         return all([await reported(single, name) for name in (NODE, OFFERING, UPDATED)])
