@@ -110,8 +110,15 @@ def test_in_a_race_every_pod_of_ours_that_is_turned_away_is_counted(cluster: Liv
     """Four fit, and both schedulers may believe at the same moment that the room is theirs."""
     before, names = metrics.rejections(cluster), [f"race-{number}" for number in range(8)]
     cluster.create(*(pod(name, BOTH[number % 2], 6) for number, name in enumerate(names)))
-    found = [cluster.run(decided(cluster, name)) for name in names]
-    assert 0 < sum(each.status.phase == "Running" for each in found) <= 4
+    for name in names:
+        cluster.run(decided(cluster, name))
+
+    async def running() -> int:
+        pods = [await cluster.client.get(PODS.at(name, NAMESPACE)) for name in names]
+        return sum(each.status.phase == "Running" for each in pods)
+
+    # All may have to wait first, for the room that the pods of the test before leave.
+    assert cluster.awaited(running, "no pod runs") <= 4
 
     async def counted() -> bool:
         pods = [await cluster.client.get(PODS.at(name, NAMESPACE)) for name in names[::2]]
