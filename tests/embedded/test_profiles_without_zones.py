@@ -61,5 +61,5 @@ def test_pods_of_the_profile_without_zones_may_be_rejected_and_those_of_the_othe
     assert fared["numalign TopologyAffinityError"] == 0
     assert fared["numalign Running"] > 0
     assert fared["numalign Pending"] > 0
-    # Whoever is bound and not rejected counts in the totals of its node, once.
+    # A pod that is bound and not rejected counts in the totals of its node, once.
     assert scheduler.cluster.pods == len(bound) - fared["totals TopologyAffinityError"]

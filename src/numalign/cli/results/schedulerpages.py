@@ -68,7 +68,7 @@ def _numbers(page: Page, data: Told) -> None:
         f"{len(nodes) if isinstance(nodes, list) else nodes} nodes, {data.get('pods')} pods on them, "
         f"{data.get('shapes')} kinds of pods",
     )
-    grid.add_row("in flight", ", ".join(data.get("inFlight") or ()) or "nobody")
+    grid.add_row("in flight", ", ".join(data.get("inFlight") or ()) or "none")
     for pod, node in (data.get("nominated") or {}).items():
         grid.add_row("nominated", f"{pod} to {node}")
     for kept in data.get("keptOff") or ():
@@ -85,7 +85,7 @@ def _queue(page: Page, queue: Told) -> None:
             why = [f"{plugin}: {', '.join(reasons)}" for plugin, reasons in (pod.get("refused") or {}).items()]
             why += [f"held by {pod['gate']}"] if pod.get("gate") else []
             table.add_row(pool, pod["pod"], _seconds(pod.get("waits", 0)), str(pod.get("attempts", 0)), "; ".join(why))
-    page.add(table if table.row_count else "Nobody waits.")
+    page.add(table if table.row_count else "No pod waits.")
 
 
 def _on_their_way(page: Page, assumed: Told) -> None:

@@ -108,7 +108,7 @@ def test_the_state_says_who_waits_and_why(url: str) -> None:
 
 
 def test_nobody_waits_where_nobody_does(url: str) -> None:
-    assert "Nobody waits." in shown(url, STATE | {"queue": {"active": []}})
+    assert "No pod waits." in shown(url, STATE | {"queue": {"active": []}})
 
 
 def test_a_pod_shows_its_story_and_its_zones(url: str) -> None:

@@ -86,7 +86,7 @@ class AttachedVolumes:
         return self._of_pods.get(row, frozenset())
 
     def of_pod(self, pod: Pod, *, built_in: bool = True) -> Iterator[AttachedVolume]:
-        """A claim that does not exist is left out, and so is one that is somebody else's. Volumes of built-in plugins
+        """A claim that does not exist is left out, and so is one of another owner. Volumes of built-in plugins
         are a driver's only where the node has CSI drivers at all."""
         for volume in pod.spec.volumes:
             name = volumecatalogue.of_volume(pod, volume)
