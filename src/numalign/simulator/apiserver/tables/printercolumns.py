@@ -1,9 +1,9 @@
 r"""The printer columns of custom resources, and the part of JSONPath that they use.
 
 `tables` passes `additionalPrinterColumns` of the definition and gets the columns of the table: the name, then these. A
-value that is absent or of another type than the column is null, which kubectl leaves blank; so is the cell of an invalid
-path. Supported are fields (`.spec.size`, `['a.b']`, `.a\.b`), indexes, slices, `*`, and filters that compare one field
-with a constant; recursive descent and unions raise `InvalidJSONPath`."""
+value that is absent or of another type than the column is null, which kubectl leaves blank; so is the cell of an
+invalid path. Supported are fields (`.spec.size`, `['a.b']`, `.a\.b`), indexes, slices, `*`, and filters that compare
+one field with a constant; recursive descent and unions raise `InvalidJSONPath`."""
 
 import json
 import re
