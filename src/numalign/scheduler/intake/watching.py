@@ -90,7 +90,7 @@ class Informers:
     async def caught_up(self) -> None:
         """Until pods are known as they are now. The last that a leader before us did may not have come to us yet, and
         where its pods are nobody else may go."""
-        await self.informers[PODS.plural].looked_again()
+        await self.informers[PODS.plural].relisted()
 
     async def _is_served(self, resource: Resource[Any]) -> bool:
         """Whether the cluster knows the resource; in doubt yes, because to wait is better than to place blindly."""
