@@ -93,6 +93,7 @@ def _takers(made: Restored, taken: Snapshot, without: frozenset[str]) -> Iterato
             yield resource, taker, thing
     nodes = {each.metadata.name: each for each in taken.every(NODES)}
     reports = {each.metadata.name: each for each in taken.every(TOPOLOGIES)}
+    deleted = {each.metadata.name: each for each in taken.state.deleted_reports} if taken.state else {}
     reported = (TOPOLOGIES.plural, lambda report: cluster.report(report, now))
     for name in dict.fromkeys((*(taken.state.rows if taken.state else ()), *nodes, *reports)):
         # Where rows have an order to be kept, node and report come together.
@@ -100,6 +101,9 @@ def _takers(made: Restored, taken: Snapshot, without: frozenset[str]) -> Iterato
             yield NODES.plural, cluster.node, nodes[name]
         if name in reports and taken.state is not None:
             yield *reported, reports[name]
+        elif name in deleted:
+            yield *reported, deleted[name]
+            yield TOPOLOGIES.plural, lambda gone: cluster.report_gone(gone, now), name
     yield from _pods(made, taken, without)
     # Else pods come first: a report that speaks of known ones is judged once.
     for report in reports.values() if taken.state is None else ():

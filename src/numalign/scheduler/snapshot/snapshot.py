@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 from msgspec import Struct, field, structs
 
 from numalign.api.decode.structs import Wire
+from numalign.api.nrt.wire import NodeResourceTopology
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.pod import Pod
 from numalign.api.objects.volumes import PersistentVolume, PersistentVolumeClaim
@@ -100,6 +101,8 @@ class SchedulerState(Wire, frozen=True):
     """In the order in which they were."""
     kept_off: tuple[KeptOff, ...] = ()
     ledger: LedgerDump = LedgerDump()
+    deleted_reports: tuple[NodeResourceTopology, ...] = ()
+    """The last reports of nodes whose report objects were deleted, and that are still in force."""
     volumes: tuple[PersistentVolume, ...] = ()
     """As they will be once what was decided is written."""
     claims: tuple[PersistentVolumeClaim, ...] = ()
