@@ -51,6 +51,9 @@ SHORT: Final = "{subject} needs {need} {in_zones}, best {zones_have} {most}{ever
 SHORT_ON_NODE: Final = "{subject} needs {need}, at most {most} free on a node"
 TOGETHER: Final = "{subject} needs {need} {in_zones}, and no {zones_have} room for it"
 AFTER_INIT: Final = "{subject} needs {need} {in_zones}, and the zones of its init containers have no room for it"
+BOUND_ZONES: Final = (
+    "{subject} needs {need} {in_zones}, and other pods' memory binds zones that have room to other zones"
+)
 WHERE_SHORT: Final[Mapping[AnyCause, str]] = {
     Cause.NO_COMMON_ZONES: SHORT,
     Cause.TOO_FEW_CPUS: SHORT_ON_NODE,
@@ -139,6 +142,16 @@ def sentence(reason: Reason) -> str:
     return _template(reason).format_map(_readable(reason))
 
 
+def sentence_with_zones(reason: Reason) -> str:
+    """The reason of one node; where resources fit only in different zones, with these zones."""
+    fits = [f"only {_have(each.fitting)} {named(each.resource, each.need, up=True)}" for each in reason.disagreeing]
+    return f"{sentence(reason)}: {joined(fits)}" if fits else sentence(reason)
+
+
+def _have(zones: Sequence[int]) -> str:
+    return f"zone {zones[0]} has" if len(zones) == 1 else f"zones {joined([*map(str, zones)])} have"
+
+
 def warning(group: Group[Reason]) -> str:
     """Of nodes that take the pod although they do not keep its intent."""
     return f"{counted(len(group.nodes), 'node')}: allowed, but {sentence(group.answer)}"
@@ -201,6 +214,8 @@ def _template(reason: Reason) -> str:
     if reason.cause is Cause.DIFFERENT_ZONE_COUNTS and len({lack.zones for lack in reason.told}) == 1:
         # One zone has to hold everything; several types of memory may be too much for it only together.
         return SHORT if _is_one_short(reason) else TOGETHER
+    if reason.cause is Cause.MEMORY_GROUP and any(lack.zones for lack in reason.told):
+        return BOUND_ZONES
     special = WHERE_SHORT if _is_one_short(reason) else {} if reason.told else UNTOLD
     return special.get(reason.cause, SENTENCES[reason.cause])
 
