@@ -123,7 +123,7 @@ class Reason(Struct, frozen=True, kw_only=True, dict=True):
         return min(short, key=lambda lack: (not lack.too_large, (lack.most or 0) / lack.need), default=None)
 
     @cached_property
-    def told(self) -> tuple[Lack, ...]:
+    def named_lacks(self) -> tuple[Lack, ...]:
         """The resources that a sentence names: the one that is short, else all that are needed together."""
         # Where one zone has to hold everything, what takes several zones is too large.
         too_wide = self.cause is Cause.DIFFERENT_ZONE_COUNTS and self.policy == "single-numa-node"
@@ -148,7 +148,7 @@ class Reason(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def kind(self) -> tuple[object, ...]:
         """Reasons of one kind are one line of a summary."""
-        lacks = tuple(lack.kind for lack in self.told)
+        lacks = tuple(lack.kind for lack in self.named_lacks)
         subject = self.cause, self.place, self.container, self.role, lacks
         return (*subject, self.after_init, *self._named)
 
@@ -199,7 +199,7 @@ def merged(alike: Sequence[Reason]) -> Reason:
         first,
         policy=_common([reason.policy for reason in alike]),
         scope=_common([reason.scope for reason in alike]),
-        lacks=tuple(_best(column) for column in zip(*(reason.told for reason in alike), strict=True)),
+        lacks=tuple(_best(column) for column in zip(*(reason.named_lacks for reason in alike), strict=True)),
         closest=(),
         waiting_for=tuple(sorted({name for reason in alike for name in reason.waiting_for})),
         assumptions=tuple(sorted({each for reason in alike for each in reason.assumptions})),
