@@ -11,15 +11,15 @@ import asyncio
 import contextlib
 import logging
 import os
-import sys
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from typing import Final, Protocol
 
 from numalign.kube.clock import Clock
+from numalign.process.interpreter import PYTHON
 
 LOG: Final = logging.getLogger(__name__)
-COMPILE: Final = (sys.executable, "-c", "from numalign.placement.engine import Engine; Engine().warm()")
+COMPILE: Final = (*PYTHON, "-c", "from numalign.placement.engine import Engine; Engine().warm()")
 """Numba caches compiled code beside the sources, in the user's cache folder, or in NUMBA_CACHE_DIR."""
 LOWER_PRIORITY: Final = 10
 MANY_NODES: Final = 100
