@@ -21,7 +21,7 @@ from numalign.kube import clock
 from numalign.lab import node, preflight, spec, state, up
 from numalign.lab.errors import LabError
 from numalign.lab.spec import NodeSpec
-from numalign.process import tasks
+from numalign.process import interpreter, tasks
 
 if TYPE_CHECKING:
     from numalign.lab.spec import LabSpec
@@ -65,7 +65,7 @@ def started(name: str) -> LabState:
     place = state.INSTANCES.folder(name)
     place.mkdir(parents=True, exist_ok=True, mode=0o700)
     with open(place / LOG, "wb") as log_file:
-        command = [sys.executable, "-m", "numalign.cli", *sys.argv[1:], "--foreground"]
+        command = [*interpreter.NUMALIGN, *sys.argv[1:], "--foreground"]
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log_file, stderr=log_file, start_new_session=True, cwd=Path.cwd()
         )
