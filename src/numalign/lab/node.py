@@ -175,7 +175,8 @@ def publishers(lab: LabSpec, node: LabNode, found: Mapping[str, Path], admin: Pa
     for reporter in lab.reporters(node.spec):
         if reporter == "nfd":
             name, login = "nfd", str(admin)
-            command = (str(found["nfd-topology-updater"]), *_nfd_flags(login))
+            flags = (f"-kubeconfig={login}", f"-kubelet-config-uri=file://{CONFIG}", "-sleep-interval=3s", "-port=0")
+            command = (str(found["nfd-topology-updater"]), *flags)
         else:
             name, login = "agent", AGENT_KUBECONFIG
             command = (*OURS, "agent", "run", "--mode", reporter)
@@ -196,12 +197,3 @@ def _program(spec: NodeSpec, place: NodePaths, name: str, *command: str, **envir
 
 def _kubelet_flags(name: str) -> tuple[str, ...]:
     return (f"--kubeconfig={KUBECONFIG}", f"--config={CONFIG}", f"--hostname-override={name}", "--v=2")
-
-
-def _nfd_flags(login: str) -> tuple[str, ...]:
-    return (
-        f"-kubeconfig={login}",
-        f"-kubelet-config-uri=file://{CONFIG}",
-        "-sleep-interval=3s",
-        "-port=0",
-    )

@@ -129,11 +129,8 @@ def _is_given_up(given: Mapping[str, Any]) -> bool:
     lists = list(_lists(given))
     pairs = ((one, other) for place, one in enumerate(lists) for other in lists[place + 1 :])
     overlaps = (first & second and first != second for pair in pairs for first, second in product(*pair))
-    return _lacks_a_resource(given) or any(overlaps)
-
-
-def _lacks_a_resource(given: Mapping[str, Any]) -> bool:
-    return any(hints == [] for provider in given["providers"] for hints in (provider or {}).values())
+    unavailable = any(hints == [] for provider in given["providers"] for hints in (provider or {}).values())
+    return unavailable or any(overlaps)
 
 
 def _is_koordinators(case: Case) -> bool:

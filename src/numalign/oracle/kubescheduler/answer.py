@@ -188,7 +188,7 @@ class Cycle:
         elif prepared is not None:
             self.asked.append((rule, prepared))
             if prepared.only is not None:
-                self.pre_filters[rule.name] = _narrowed(prepared.only)
+                self.pre_filters[rule.name] = {"code": SUCCESS, "reasons": [], "nodes": sorted(prepared.only)}
 
     def filters(self) -> Answer:
         """By node and plugin."""
@@ -276,10 +276,6 @@ def _first(refusals: Mapping[str, Answer], cycle: Cycle) -> Answer:
 
 def _status(refusal: Refusal) -> Answer:
     return {"code": UNRESOLVABLE if refusal.unresolvable else REFUSED, "reasons": sorted(refusal.reasons)}
-
-
-def _narrowed(only: frozenset[str]) -> Answer:
-    return {"code": SUCCESS, "reasons": [], "nodes": sorted(only)}
 
 
 def _by_name(names: list[str], scores: Iterable[Any]) -> dict[str, int]:
