@@ -76,10 +76,7 @@ AGENT_RIGHTS: Final = (
     # Events of a Node, which has no namespace, are in this namespace.
     Right("events.k8s.io", ("events",), NOTE, namespace="default"),
 )
-COLLECTOR_RIGHTS: Final = (
-    Right("", ("nodes",), ("get", *LOOK)),
-    Right(wire.GROUP, REPORTS, ("get", "list", "delete")),
-)
+COLLECTOR_RIGHTS: Final = (Right("", ("nodes",), ("get", *LOOK)), Right(wire.GROUP, REPORTS, ("get", "list", "delete")))
 
 
 def roles(holder: Holder, rights: Iterable[Right], own: str = "") -> list[dict[str, Any]]:

@@ -205,12 +205,7 @@ def _compile(command: Path, binary: Binary, path: Path) -> None:
         made = Path(scratch) / binary.name
         arguments = ["build", "-trimpath", "-ldflags", binary.link_flags(), "-o", str(made), binary.package]
         ran = subprocess.run(
-            [command, *arguments],
-            cwd=binary.folder,
-            env=environment(),
-            capture_output=True,
-            text=True,
-            check=False,
+            [command, *arguments], cwd=binary.folder, env=environment(), capture_output=True, text=True, check=False
         )
         if ran.returncode != 0:
             raise LabError(_explained(binary, ran.stderr))

@@ -173,6 +173,7 @@ def publishers(lab: LabSpec, node: LabNode, found: Mapping[str, Path], admin: Pa
     """The publishers of a node, started once it is Ready: other publishers than ours do not wait for a kubelet."""
     made = []
     for reporter in lab.reporters(node.spec):
+        command: tuple[str, ...]
         if reporter == "nfd":
             name, login = "nfd", str(admin)
             flags = (f"-kubeconfig={login}", f"-kubelet-config-uri=file://{CONFIG}", "-sleep-interval=3s", "-port=0")

@@ -76,11 +76,7 @@ class LabSpec(Struct, frozen=True, kw_only=True):
 
 
 def node(
-    name: str,
-    machine: Machine,
-    *,
-    kubelet: Mapping[str, Any] | None = None,
-    more: Mapping[str, Any] = NOTHING_MORE,
+    name: str, machine: Machine, *, kubelet: Mapping[str, Any] | None = None, more: Mapping[str, Any] = NOTHING_MORE
 ) -> NodeSpec:
     """A node with all managers on, unless `kubelet` gives the configuration; `more` overrides both."""
     written = {**USUAL, **(nodegroups.usual(machine) if kubelet is None else kubelet), **more}

@@ -23,9 +23,7 @@ from numalign.scheduler.main import NOTHING_SAID, Scheduler, Setup
 
 NODE_TOTALS_ONLY: Final[dict[str, Any]] = {
     **NOTHING_SAID,
-    "profiles": [
-        {"schedulerName": DEFAULT_SCHEDULER, "plugins": {"multiPoint": {"disabled": [{"name": ZONES}]}}},
-    ],
+    "profiles": [{"schedulerName": DEFAULT_SCHEDULER, "plugins": {"multiPoint": {"disabled": [{"name": ZONES}]}}}],
 }
 
 

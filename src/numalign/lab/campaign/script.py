@@ -108,12 +108,7 @@ def _drawn(name: str, home: NodeSpec, chances: random.Random) -> Body:
     if chances.random() < PINNED:
         spec["nodeSelector"] = {"kubernetes.io/hostname": home.name}
     annotations = {SECONDS: ",".join(f"{each}={seconds:.1f}" for each, seconds in lasts.items())} if lasts else {}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "annotations": annotations},
-        "spec": spec,
-    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "annotations": annotations}, "spec": spec}
 
 
 def _before(machine: Machine, chances: random.Random) -> Sequence[Body]:

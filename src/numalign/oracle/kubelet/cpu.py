@@ -168,11 +168,7 @@ def answer_distributed(case: CpuCase, origin: CaseOrigin) -> CpuAnswer:
     full = answer(case, origin)
     steps = tuple(structs.replace(step, hints=None) for step in full.steps or ())
     return structs.replace(
-        full,
-        steps=UNSET if full.steps is UNSET else steps,
-        pod_hints=None,
-        pod_hints_after=None,
-        removals=UNSET,
+        full, steps=UNSET if full.steps is UNSET else steps, pod_hints=None, pod_hints_after=None, removals=UNSET
     )
 
 

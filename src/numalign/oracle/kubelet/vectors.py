@@ -127,10 +127,7 @@ def topologies_in(folder: Path) -> Topologies:
         if path.exists():
             return _table(path)
     raise BadObject(
-        files.KIND,
-        files.name(folder / TABLE),
-        "",
-        "is missing; the cases beside it name machines that it describes",
+        files.KIND, files.name(folder / TABLE), "", "is missing; the cases beside it name machines that it describes"
     )
 
 

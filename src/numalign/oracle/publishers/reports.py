@@ -240,9 +240,7 @@ SCANNED: Final = (
     DeliberateDifference("shared-cpus", "what the kubelet lists for a pod is the pod's", _shares_cpus, _as_believed),
 )
 UNKNOWN_PODS: Final = DeliberateDifference(
-    *NOT_KNOWN,
-    lambda row: not row.get("live"),
-    lambda case: case["expect"].get("error") in ("not-found", "lister"),
+    *NOT_KNOWN, lambda row: not row.get("live"), lambda case: case["expect"].get("error") in ("not-found", "lister")
 )
 
 SUITES: tuple[Suite, ...] = (

@@ -87,10 +87,7 @@ def status(spec: NodeSpec, kubelet: Kubelet, state: KubeletState, identity: Iden
     return {
         "capacity": _amounts(kubelet.machine.capacity) | disk | pods,
         "allocatable": _amounts(predicates.allocatable(kubelet, state)) | disk | pods,
-        "addresses": [
-            {"type": "InternalIP", "address": identity.host_ip},
-            {"type": "Hostname", "address": spec.name},
-        ],
+        "addresses": [{"type": "InternalIP", "address": identity.host_ip}, {"type": "Hostname", "address": spec.name}],
         "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
         "nodeInfo": _info(spec, identity),
         "images": [],

@@ -40,10 +40,7 @@ class HistoryRecorder:
         self.lines: list[HistoryEntry] = []
         self._clock = api.clock
         self._began = api.clock.now()
-        self._subscriptions = (
-            api.subscribe(resources.PODS, self._pod),
-            api.subscribe(resources.NODES, self._node),
-        )
+        self._subscriptions = (api.subscribe(resources.PODS, self._pod), api.subscribe(resources.NODES, self._node))
 
     def stop(self) -> None:
         for each in self._subscriptions:

@@ -253,10 +253,7 @@ def pod(rng: Random, name: str, mixture: FeatureRates, drawn: NamedObjects) -> O
     """A pod that waits for a node."""
     metadata = {"name": name, "namespace": mixture.namespace(rng), "uid": f"uid-{name}"}
     made: Object = {"metadata": {**metadata, "labels": nodes.labels(rng, nodes.POD_LABELS, 0.6)}, "spec": {}}
-    made["spec"] = {
-        **containers(rng),
-        "priority": rng.choice((0, 0, 5, 100)),
-    }
+    made["spec"] = {**containers(rng), "priority": rng.choice((0, 0, 5, 100))}
     _own(rng, made, drawn)
     _place(rng, made, mixture, drawn)
     return made

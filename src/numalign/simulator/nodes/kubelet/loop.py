@@ -36,17 +36,7 @@ SHORTEST_GRACE: Final = 1.0
 
 
 class KubeletLoop:
-    __slots__ = (
-        "_deleted",
-        "_env",
-        "_gone",
-        "_happened",
-        "_node_state",
-        "_timers",
-        "_writer",
-        "lives",
-        "undecided",
-    )
+    __slots__ = ("_deleted", "_env", "_gone", "_happened", "_node_state", "_timers", "_writer", "lives", "undecided")
 
     def __init__(self, node_state: NodeState, env: NodeEnvironment, happened: Callable[[NodeChange], None]) -> None:
         self._node_state = node_state

@@ -26,13 +26,7 @@ from numalign.simulator.nodes.nodeobjects import KubeletEvent
 from numalign.simulator.nodes.nodestate import NodeState
 from numalign.simulator.trees import Tree
 
-KUBELETS_OWN: Final = (
-    "PodReadyToStartContainers",
-    "Initialized",
-    "Ready",
-    "ContainersReady",
-    "PodScheduled",
-)
+KUBELETS_OWN: Final = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
 KEPT: Final = ("nominatedNodeName", "resourceClaimStatuses", "startTime")
 TERMINAL: Final = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}
 

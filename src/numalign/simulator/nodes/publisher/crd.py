@@ -31,10 +31,7 @@ def crd() -> Tree:
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": f"{PLURAL}.{wire.GROUP}",
-            "annotations": {"api-approved.kubernetes.io": APPROVED},
-        },
+        "metadata": {"name": f"{PLURAL}.{wire.GROUP}", "annotations": {"api-approved.kubernetes.io": APPROVED}},
         "spec": {
             "group": wire.GROUP,
             "names": names,
