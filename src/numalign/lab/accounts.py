@@ -5,8 +5,6 @@ have the same accounts as in any cluster, so that RBAC and the node authorizer a
 only the rights listed here; tests compare them with the documentation and with the requests that the programs make.
 Every agent may change only its own Node and report. Other programs are administrators."""
 
-from __future__ import annotations
-
 import asyncio
 import secrets
 from base64 import b64encode

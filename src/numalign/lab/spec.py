@@ -3,8 +3,6 @@
 The command line and tests create a `LabSpec`; `up` runs it. A node's `kubelet` is a KubeletConfiguration. `modelled`
 starts the model with it, so that a configuration that the kubelet would refuse is refused beforehand."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Final, Literal

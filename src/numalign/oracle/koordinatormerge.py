@@ -4,8 +4,6 @@ The kubelet aligns the pods of our nodes, so its merge is the one that counts (K
 difference must show exactly the result of Koordinator's own merge (Koordinator spec 8.2 to 8.6), which is repeated here
 without scores. Koordinator's flag `unsatisfied` and its failure texts are compared only by presence."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import product

@@ -6,8 +6,6 @@ so that none waits for ever. An annotation tells the lab's runtime, which runs n
 program is stopped twice at the same time, and all run again before the next rest, in which the campaign checks every
 pod."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, Literal

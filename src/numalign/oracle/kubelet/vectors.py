@@ -4,8 +4,6 @@
 file, line and field before anything is replayed. An expected field that is missing in a case is a difference, not an
 error in the file."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache

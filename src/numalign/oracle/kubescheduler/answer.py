@@ -4,8 +4,6 @@
 reports (kube-scheduler spec 1.1), with the settings and the objects of the case. How the framework combines the answers
 of plugins is repeated here (kube-scheduler spec 4.6, 4.7), so that the weights of scores are compared too."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 

@@ -3,8 +3,6 @@
 A rule names the numbers that a defect affects. `reports` accepts a difference only if everything that no rule
 affects is equal."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final

@@ -4,8 +4,6 @@
 the input names it, and everything that the defect does not affect must be equal. The agent counts every listed pod;
 where the updater counts less, it must be exactly what it leaves out for a documented reason."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Final
 

@@ -3,8 +3,6 @@
 Pure: `heartbeat` and `loop` write them. Every field of `nodeInfo` is set, because typed clients reject a node without
 one. Addresses derive from the number of the node, so they are the same in every run."""
 
-from __future__ import annotations
-
 import hashlib
 import uuid
 from collections.abc import Mapping

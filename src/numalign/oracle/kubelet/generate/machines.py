@@ -1,7 +1,5 @@
 """Generates machines: zones, sockets, cores, threads and L3 groups, even and uneven, in several CPU numberings."""
 
-from __future__ import annotations
-
 from random import Random
 
 from numalign.oracle.harness.draws import chance, weighted

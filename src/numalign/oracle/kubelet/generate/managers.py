@@ -1,7 +1,5 @@
 """Generates pods, and cases of the CPU, memory and device managers."""
 
-from __future__ import annotations
-
 from random import Random
 
 from numalign.api.decode import cpuset

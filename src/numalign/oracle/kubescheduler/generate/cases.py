@@ -4,8 +4,6 @@
 pods from nodes or add pods, as preemption and nominated pods do. When a case shrinks, required parts stay, and
 questions about removed nodes and pods are removed as well."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from random import Random
 from typing import Any, Final

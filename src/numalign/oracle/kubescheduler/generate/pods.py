@@ -3,8 +3,6 @@
 The frequency of each feature is drawn once per case, so that some clusters are full of anti-affinity and some have
 none."""
 
-from __future__ import annotations
-
 from random import Random
 from typing import Final
 

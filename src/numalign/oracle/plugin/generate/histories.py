@@ -4,8 +4,6 @@
 scheduler's work (filter, reserve, bind, report, resync) and favour faults: foreign pods, late and wrong reports, pods
 that end, settings that change. Every step contains its own objects, so a history with parts removed is still valid."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from copy import deepcopy
 from random import Random

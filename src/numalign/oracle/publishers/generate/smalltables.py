@@ -1,7 +1,5 @@
 """Generates texts and small lists for the publishers' tables: names, patterns, files, fingerprints and attributes."""
 
-from __future__ import annotations
-
 from random import Random
 from typing import Any, Final
 

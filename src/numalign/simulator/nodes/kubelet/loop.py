@@ -4,8 +4,6 @@
 model decides admission. A pod holds its resources until its containers have ended, even if its object is deleted
 before. The loop outlives the kubelet process: `stop` and `start` model the process."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final
 
