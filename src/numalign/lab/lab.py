@@ -53,7 +53,7 @@ class Lab:
 
     def announce(self) -> None:
         self._announced = self._processes()
-        state.SHELF.announce(self.place, self._told())
+        state.INSTANCES.announce(self.place, self._told())
 
     def tend(self) -> None:
         """Restart programs that ended unexpectedly, and publish the list of processes if it changed."""

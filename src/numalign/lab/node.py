@@ -4,7 +4,6 @@
 /proc, and the node's folders as /var/lib/kubelet and /var/log. So kubelet, agent and device plugins use their usual
 paths, which are also short enough for sockets. The device plugin reads its devices from a file. Tests use `LabNode`."""
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +17,7 @@ from numalign.kubelet.machine.machine import Machine
 from numalign.lab import machinetree, state
 from numalign.lab.processes import Part, ProgramSpec
 from numalign.lab.spec import LabSpec, NodeSpec
+from numalign.process import interpreter
 
 
 def of(spec: NodeSpec) -> Mapping[str, Any]:
@@ -42,7 +42,6 @@ CONFIG: Final = f"{KUBELET_ROOT}/config.yaml"
 KUBECONFIG: Final = f"{KUBELET_ROOT}/kubeconfig"
 AGENT_KUBECONFIG: Final = f"{KUBELET_ROOT}/agent.kubeconfig"
 DEVICES: Final = f"{KUBELET_ROOT}/devices.yaml"
-OURS: Final = (sys.executable, "-m", "numalign.cli")
 
 # No cgroups, no iptables, no sysctls: kubelets of a lab must not change the real machine (lab spec, "One kubelet").
 LAB_DECIDES: Final[dict[str, Any]] = {
@@ -163,7 +162,9 @@ def programs(spec: NodeSpec, place: NodePaths, found: Mapping[str, Path]) -> lis
         _program(spec, place, "kubelet", str(found["kubelet"]), *_kubelet_flags(spec.name)),
     ]
     if of(spec):
-        made.append(_program(spec, place, "device-plugin", *OURS, "device-plugin", "run", "--config", DEVICES))
+        made.append(
+            _program(spec, place, "device-plugin", *interpreter.NUMALIGN, "device-plugin", "run", "--config", DEVICES)
+        )
     return made
 
 
@@ -178,7 +179,7 @@ def publishers(lab: LabSpec, node: LabNode, found: Mapping[str, Path], admin: Pa
             command = (str(found["nfd-topology-updater"]), *flags)
         else:
             name, login = "agent", AGENT_KUBECONFIG
-            command = (*OURS, "agent", "run", "--mode", reporter)
+            command = (*interpreter.NUMALIGN, "agent", "run", "--mode", reporter)
         made.append(_program(node.spec, node.place, name, *command, NODE_NAME=node.name, KUBECONFIG=login))
     return made
 

@@ -244,12 +244,12 @@ async def up(spec: LabSpec, say: Say = LOG.info) -> AsyncIterator[Lab]:
     specs.check(spec)
     preflight.require(len(spec.nodes), spec.reporter_count)
     try:
-        with state.SHELF.held(spec.name) as place:
+        with state.INSTANCES.held(spec.name) as place:
             _empty(place)
             async with _running(Lab(spec, place, say)) as lab:
                 yield lab
     finally:
-        if not state.SHELF.every():
+        if not state.INSTANCES.every():
             preflight.release()
 
 

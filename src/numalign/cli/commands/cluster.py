@@ -12,6 +12,7 @@ import typer
 
 from numalign.api.errors import BadObject
 from numalign.cli import output
+from numalign.process import interpreter
 
 if TYPE_CHECKING:
     from numalign.simulator.hosting import HostedCluster
@@ -132,7 +133,7 @@ def _started(name: str) -> RunningCluster:
     place.mkdir(parents=True, exist_ok=True, mode=0o700)
     log = place / "log"
     with open(log, "wb") as said:
-        command = [sys.executable, "-m", "numalign.cli", *sys.argv[1:], "--foreground"]
+        command = [*interpreter.NUMALIGN, *sys.argv[1:], "--foreground"]
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True, cwd="/"
         )

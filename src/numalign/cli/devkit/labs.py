@@ -21,7 +21,7 @@ from numalign.kube import clock
 from numalign.lab import node, preflight, spec, state, up
 from numalign.lab.errors import LabError
 from numalign.lab.spec import NodeSpec
-from numalign.process import tasks
+from numalign.process import interpreter, tasks
 
 if TYPE_CHECKING:
     from numalign.lab.spec import LabSpec
@@ -39,8 +39,8 @@ def require(wanted: LabSpec) -> None:
     if problem := preflight.missing(len(wanted.nodes), wanted.reporter_count):
         raise LabError(problem)
     spec.check(wanted)
-    if state.SHELF.running(wanted.name) is not None:
-        raise state.SHELF.already_runs(wanted.name)
+    if state.INSTANCES.running(wanted.name) is not None:
+        raise state.INSTANCES.already_runs(wanted.name)
 
 
 def stay(wanted: LabSpec) -> None:
@@ -62,10 +62,10 @@ def _say(line: str) -> None:
 def started(name: str) -> LabState:
     """Run the same command in a process that stays."""
     state.clear(name)
-    place = state.SHELF.folder(name)
+    place = state.INSTANCES.folder(name)
     place.mkdir(parents=True, exist_ok=True, mode=0o700)
     with open(place / LOG, "wb") as said:
-        command = [sys.executable, "-m", "numalign.cli", *sys.argv[1:], "--foreground"]
+        command = [*interpreter.NUMALIGN, *sys.argv[1:], "--foreground"]
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True, cwd=Path.cwd()
         )
@@ -80,7 +80,7 @@ def _awaited(name: str, process: subprocess.Popen[bytes], log: Path) -> LabState
     with open(log) as said:
         while process.poll() is None:
             if _carry(said):
-                found = state.SHELF.running(name)
+                found = state.INSTANCES.running(name)
                 if found is not None:
                     return found
             time.sleep(LOOK)

@@ -22,6 +22,7 @@ from numalign.cli.display.formats import INDENT, Page
 from numalign.cli.display.values import Resource
 from numalign.cli.results import admit, explaindraw
 from numalign.cli.results.explanation import ExplainOutput
+from numalign.process import interpreter
 from numalign.simulator import registry
 
 if TYPE_CHECKING:
@@ -195,7 +196,7 @@ def _started() -> registry.RunningCluster:
     )
     # The cluster outlives this command, so it starts in a process of its own.
     done = subprocess.run(
-        [sys.executable, "-m", "numalign.cli", *asked], capture_output=True, text=True, timeout=PATIENCE, check=False
+        [*interpreter.NUMALIGN, *asked], capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     found = registry.running(NAME)
     if done.returncode or found is None:

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from numalign.api import errors
-from numalign.api.decode import decode
+from numalign.api.decode import decode, yamltext
 from numalign.api.decode.structs import Wire
 from numalign.kube.access import execplugin
 from numalign.kube.clock import Clock, SystemClock
@@ -117,10 +117,11 @@ def _read(file: str) -> Kubeconfig:
     if len(raw) > LARGEST:
         raise errors.BadObject("Kubeconfig", file, "", f"larger than {LARGEST >> 20} MiB; is this the right file?")
     try:
-        document = msgspec.yaml.decode(raw)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        # The parser's message quotes the line, which may be a secret.
-        raise errors.BadObject("Kubeconfig", file, "", "is not YAML") from None
+        documents = yamltext.documents(raw, file, repeated_keys=True)
+    except yamltext.BadYAML as problem:
+        # The parser's message may quote a secret; the position does not.
+        raise errors.BadObject("Kubeconfig", file, problem.field, "is not YAML that kubectl reads") from None
+    document = documents[0].value if documents else None
     if not isinstance(document, Mapping):
         raise errors.BadObject("Kubeconfig", file, "", "holds no object with clusters, users and contexts")
     try:
