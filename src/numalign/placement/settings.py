@@ -35,6 +35,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Whether to assume that kubelets admit pods in the order in which they were bound (engine spec R2)."""
     live_shapes: int = 1024
     """Number of shapes whose verdicts are kept; the least recently used is dropped first."""
+    keep_deleted_reports: float | None = None
+    """Seconds for which a deleted report stays in force in the exact flavour; None: as long as its Node is there."""
     profiles: tuple[str, ...] = ("default-scheduler",)
     """Scheduler names of our profiles."""
     reference: NodeResourceTopologyMatchArgs = NodeResourceTopologyMatchArgs()

@@ -41,6 +41,7 @@ KNOWN: Final = (
     "parallelBinds",
     "podMaxInUnschedulablePodsDuration",
     "deleteRejectedPods",
+    "keepDeletedReports",
 )
 INT64_MAX: Final = 2**63 - 1
 PARALLELISM: Final = 16
@@ -66,6 +67,8 @@ class NumalignArgs(Wire, frozen=True, omit_defaults=False):
     """Seconds; a flag of kube-scheduler."""
     delete_rejected_pods: bool = False
     """Whether to delete pods that this scheduler bound and a kubelet rejected."""
+    keep_deleted_reports: float | None = None
+    """Seconds for which a deleted report stays in force; None: as long as its Node exists."""
 
 
 def read(value: object, source: str) -> Configuration:
@@ -106,6 +109,7 @@ def engine(config: Configuration) -> engines.Settings:
         weights=reference.weights(topology),
         trust_bind_order=own.trust_bind_order,
         live_shapes=own.live_shapes,
+        keep_deleted_reports=own.keep_deleted_reports,
         profiles=tuple(profile.scheduler_name for profile in config.profiles if looks_at_zones(profile)),
         reference=topology,
     )
@@ -138,6 +142,7 @@ def _numalign(args: Field) -> NumalignArgs:
     if not own.given:
         return default
     fields.only(own, KNOWN)
+    kept = own.at("keepDeletedReports")
     mode, seed, longest = own.at("cacheMode"), own.at("seed"), own.at("podMaxInUnschedulablePodsDuration")
     read = NumalignArgs(
         flavour=fields.one_of(own.at("flavour"), get_args(Flavour), default.flavour),
@@ -146,11 +151,10 @@ def _numalign(args: Field) -> NumalignArgs:
         live_shapes=_count(own.at("liveShapes"), default.live_shapes),
         seed=fields.integer(seed, 0, INT64_MAX) if seed.given else None,
         parallel_binds=_count(own.at("parallelBinds"), default.parallel_binds),
-        pod_max_in_unschedulable_pods_duration=fields.duration(longest, default.pod_max_in_unschedulable_pods_duration),
+        pod_max_in_unschedulable_pods_duration=_seconds(longest, 0.0) or default.pod_max_in_unschedulable_pods_duration,
         delete_rejected_pods=_flag(own.at("deleteRejectedPods")),
+        keep_deleted_reports=_seconds(kept, 0.0) if kept.given else None,
     )
-    if read.pod_max_in_unschedulable_pods_duration < 0:
-        raise longest.bad(f"{errors.echo(longest.value)} is negative")
     with pluginargs.under(own):
         engines.cache_mode(engines.Settings(flavour=read.flavour, cache_mode=read.cache_mode))
     return read
@@ -220,6 +224,14 @@ def _unknown(cache: CacheArgs) -> Iterator[tuple[str, str]]:
 
 def _flag(field: Field) -> bool:
     return fields.boolean(field) if field.given else False
+
+
+def _seconds(field: Field, default: float) -> float:
+    """Nothing at all stands for the default; no time at all is no time."""
+    read = fields.duration_seconds(field) if field.given else default
+    if read < 0:
+        raise field.bad(f"{errors.echo(field.value)} is negative")
+    return read
 
 
 def _count(field: Field, default: int) -> int:

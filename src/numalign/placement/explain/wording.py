@@ -114,6 +114,7 @@ ASSUMPTIONS: Final[Mapping[Assumption, str]] = {
     Assumption.MINOR_ASSUMED: "kubelet version not reported; the newest known assumed",
     Assumption.PLACEMENTS_UNKNOWN: "zones of running pods not reported; predicted instead",
     Assumption.NO_REPORT: "no usable topology report; alignment not looked at",
+    Assumption.REPORT_DELETED: "topology report deleted; the last known zones stay in force",
 }
 
 STALE: Final = status.STALE.reasons[0]

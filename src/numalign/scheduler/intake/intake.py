@@ -106,7 +106,7 @@ class Intake:
         if change.new is not None:
             self._woken(self._cluster.report(change.new, self._clock.now()))
         elif change.old is not None:
-            self._woken(self._cluster.report_gone(change.old.metadata.name))
+            self._woken(self._cluster.report_gone(change.old.metadata.name, self._clock.now()))
 
     def shelved(self, shelf: Shelf[V], resource: Resource) -> Callable[[Change[V]], None]:
         """A handler for objects that plugins read and whose changes may make pods schedulable."""

@@ -113,6 +113,7 @@ def _state(scheduler: Scheduler) -> SchedulerState:
             for number, owner, node, kept in _guarded(scheduler)
             if number in shapes
         ),
+        deleted_reports=tuple(map(snapshot.discreet, cluster.deleted_reports)),
         ledger=dump.dump(cluster.engine, snapshot.discreet),
         volumes=_assumed_on(scheduler.stock.volumes.volumes),
         claims=_assumed_on(scheduler.stock.volumes.claims),

@@ -93,6 +93,7 @@ def _takers(made: Restored, taken: Snapshot, without: frozenset[str]) -> Iterato
             yield resource, taker, thing
     nodes = {each.metadata.name: each for each in taken.every(NODES)}
     reports = {each.metadata.name: each for each in taken.every(TOPOLOGIES)}
+    deleted = {each.metadata.name: each for each in taken.state.deleted_reports} if taken.state else {}
     reported = (TOPOLOGIES.plural, lambda report: cluster.report(report, now))
     for name in dict.fromkeys((*(taken.state.rows if taken.state else ()), *nodes, *reports)):
         # If the order of rows is known, each node is applied together with its report.
@@ -100,6 +101,9 @@ def _takers(made: Restored, taken: Snapshot, without: frozenset[str]) -> Iterato
             yield NODES.plural, cluster.node, nodes[name]
         if name in reports and taken.state is not None:
             yield *reported, reports[name]
+        elif name in deleted:
+            yield *reported, deleted[name]
+            yield TOPOLOGIES.plural, lambda gone: cluster.report_gone(gone, now), name
     yield from _pods(made, taken, without)
     # Otherwise pods come first, so that each report is reconciled once, with all pods known.
     for report in reports.values() if taken.state is None else ():

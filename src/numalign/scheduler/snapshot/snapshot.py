@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 from msgspec import Struct, field, structs
 
 from numalign.api.decode.structs import Wire
+from numalign.api.nrt.wire import NodeResourceTopology
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.pod import Pod
 from numalign.api.objects.volumes import PersistentVolume, PersistentVolumeClaim
@@ -100,6 +101,8 @@ class SchedulerState(Wire, frozen=True):
     """Assumed pods in the order of their decisions."""
     kept_off: tuple[KeptOff, ...] = ()
     ledger: LedgerDump = LedgerDump()
+    deleted_reports: tuple[NodeResourceTopology, ...] = ()
+    """The last reports of nodes whose report objects were deleted, and that are still in force."""
     volumes: tuple[PersistentVolume, ...] = ()
     """Volumes and claims as planned writes will leave them."""
     claims: tuple[PersistentVolumeClaim, ...] = ()

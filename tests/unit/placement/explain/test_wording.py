@@ -254,6 +254,7 @@ ASSUMPTIONS = {
     Assumption.MINOR_ASSUMED: "kubelet version not reported; the newest known assumed",
     Assumption.PLACEMENTS_UNKNOWN: "zones of running pods not reported; predicted instead",
     Assumption.NO_REPORT: "no usable topology report; alignment not looked at",
+    Assumption.REPORT_DELETED: "topology report deleted; the last known zones stay in force",
 }
 
 
