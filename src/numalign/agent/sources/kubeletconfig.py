@@ -38,7 +38,7 @@ class CommandLine(Struct, frozen=True):
     config: str = ""
     config_dir: str = ""
     root_dir: str = DEFAULT_ROOT
-    overrules: Mapping[str, Any] = field(default_factory=dict)
+    overrides: Mapping[str, Any] = field(default_factory=dict)
     """Fields of a KubeletConfiguration."""
 
 
@@ -77,8 +77,8 @@ def read_flags(arguments: Iterable[str]) -> CommandLine:
     for name, value in _flags(iter(arguments)):
         given.setdefault(name, []).append(value)
     places = {name.replace("-", "_"): values[-1] for name, values in given.items() if name in PLACES}
-    overrules = {FIELDS[name][0]: _value(name, values) for name, values in given.items() if name in FIELDS}
-    return CommandLine(**places, overrules=overrules)
+    overrides = {FIELDS[name][0]: _value(name, values) for name, values in given.items() if name in FIELDS}
+    return CommandLine(**places, overrides=overrides)
 
 
 def _flags(arguments: Iterator[str]) -> Iterator[tuple[str, str]]:
@@ -200,13 +200,13 @@ async def read(sources: ConfigSources, machine: Machine, minor: versions.Minor =
     problems: list[str] = []
     if sources.configz is not None:
         try:
-            told = from_configz(await _answer(sources.configz))
-            return Configuration(configuration.read(told, "/configz", machine, minor), "/configz")
+            loaded = from_configz(await _answer(sources.configz))
+            return Configuration(configuration.read(loaded, "/configz", machine, minor), "/configz")
         except errors.BadObject as problem:
             problems.append(str(problem))
     try:
-        told, source, written = await asyncio.to_thread(_from_files, sources)
-        read = configuration.read(told, source, machine, minor)
+        loaded, source, written = await asyncio.to_thread(_from_files, sources)
+        read = configuration.read(loaded, source, machine, minor)
         return Configuration(read, source, written=written, problems=tuple(problems))
     except (errors.BadObject, hostfiles.Unreadable) as problem:
         return assumed(machine, minor, *problems, str(problem))
@@ -229,10 +229,10 @@ def assumed(machine: Machine, minor: versions.Minor, *problems: str) -> Configur
 def from_configz(raw: bytes) -> Object:
     """Reads the answer of /configz; older kubelets omit kind and version."""
     try:
-        told = msgspec.json.decode(raw[:LARGEST])
+        loaded = msgspec.json.decode(raw[:LARGEST])
     except (ValueError, RecursionError) as problem:
         raise errors.BadObject(configuration.KIND, "/configz", "", errors.clipped(str(problem))) from None
-    inside = fields.root(told, configuration.KIND, "/configz").at("kubeletconfig")
+    inside = fields.root(loaded, configuration.KIND, "/configz").at("kubeletconfig")
     if not inside.given:
         raise inside.bad("missing; is this a kubelet's /configz?")
     return HEAD | fields.named(inside)
@@ -244,26 +244,30 @@ def _from_files(sources: ConfigSources) -> tuple[Object, str, int]:
     # A running kubelet without --config uses no file, even if one exists.
     default = "" if line else f"{sources.kubelet_root}/config.yaml"
     file, folder = sources.config or seen.config or default, sources.config_dir or seen.config_dir
-    told = _loaded(sources.at(file)) if file else HEAD | {"evictionHard": {}}
+    loaded = _loaded(sources.at(file)) if file else HEAD | {"evictionHard": {}}
     drop_ins = list(_drop_ins(sources.at(folder))) if folder else []
     for path in drop_ins:
-        told = decode.merge_patch(told, _parsed(path))
+        loaded = decode.merge_patch(loaded, _parsed(path))
     source = ", ".join(
-        filter(None, (file, f"{len(drop_ins)} drop-ins" * bool(drop_ins), "flags" * bool(seen.overrules)))
+        filter(None, (file, f"{len(drop_ins)} drop-ins" * bool(drop_ins), "flags" * bool(seen.overrides)))
     )
     # Folders, too: their time changes when a file is added or removed.
     places = {*(sources.at(each) for each in (file, folder) if each), *drop_ins, *(each.parent for each in drop_ins)}
-    return overruled(told, seen.overrules), source or "the command line", max(map(hostfiles.written, places), default=0)
+    return (
+        overridden(loaded, seen.overrides),
+        source or "the command line",
+        max(map(hostfiles.written, places), default=0),
+    )
 
 
 def _loaded(path: Path) -> Object:
     """The main file. Defaults of evictions are filled in before drop-ins are merged."""
-    told = _parsed(path)
-    evictions = fields.root(told, configuration.KIND, str(path)).at("evictionHard")
+    loaded = _parsed(path)
+    evictions = fields.root(loaded, configuration.KIND, str(path)).at("evictionHard")
     if not evictions.given:
-        return told | {"evictionHard": DEFAULT_EVICTIONS}
-    merge = told.get("mergeDefaultEvictionSettings") is True
-    return told | {"evictionHard": DEFAULT_EVICTIONS | fields.named(evictions)} if merge else told
+        return loaded | {"evictionHard": DEFAULT_EVICTIONS}
+    merge = loaded.get("mergeDefaultEvictionSettings") is True
+    return loaded | {"evictionHard": DEFAULT_EVICTIONS | fields.named(evictions)} if merge else loaded
 
 
 def _parsed(path: Path) -> Object:
@@ -289,14 +293,14 @@ def _drop_ins(folder: Path) -> Iterator[Path]:
             yield Path(entry.path)
 
 
-def overruled(told: Object, flags: Mapping[str, Any]) -> Object:
+def overridden(loaded: Object, flags: Mapping[str, Any]) -> Object:
     """Applies flags, which replace whole fields; feature gates are merged."""
     # Defaults of evictions apply to the main file only; a drop-in can remove them.
-    told = {"evictionHard": {}} | told
-    gates: object = told.get("featureGates")
+    loaded = {"evictionHard": {}} | loaded
+    gates: object = loaded.get("featureGates")
     if "featureGates" in flags and isinstance(gates, Mapping):
-        return told | dict(flags) | {"featureGates": {**gates, **flags["featureGates"]}}
-    return told | dict(flags)
+        return loaded | dict(flags) | {"featureGates": {**gates, **flags["featureGates"]}}
+    return loaded | dict(flags)
 
 
 CONFIGZ: Final = "KubeletConfiguration"

@@ -32,7 +32,7 @@ FLAGS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
 
 @pytest.mark.parametrize("arguments, fields", FLAGS.values(), ids=FLAGS)
 def test_flags_are_fields(arguments: tuple[str, ...], fields: dict[str, Any]) -> None:
-    assert kubeletconfig.read_flags(arguments).overrules == fields
+    assert kubeletconfig.read_flags(arguments).overrides == fields
 
 
 def test_flags_name_files_and_folders() -> None:
@@ -63,7 +63,7 @@ def test_of_two_kubelets_the_one_that_sees_our_files_is_meant(tmp_path: Path) ->
     kubelet(tmp_path, "self", mounts="mnt:[8]")
     line = kubeletconfig.find_command_line(tmp_path, "/var/lib/kubelet")
     assert line is not None
-    assert line.overrules == {"maxPods": 8}
+    assert line.overrides == {"maxPods": 8}
 
 
 def test_two_kubelets_that_cannot_be_told_apart_are_none(tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def test_a_container_that_hides_topology_costs_cores_and_not_cpus(tmp_path: Path
     found = sysfs.survey(root)
     assert found.machine.capacity["cpu"] == 64_000
     assert len(found.problems) == 2
-    assert "of CPUs 0-15,32-47 are not told" in found.problems[0]
+    assert "of CPUs 0-15,32-47 are unknown" in found.problems[0]
 
 
 def test_links_name_the_cpus_of_a_zone_that_has_no_list(tmp_path: Path) -> None:
@@ -116,14 +116,14 @@ def test_links_name_the_cpus_of_a_zone_that_has_no_list(tmp_path: Path) -> None:
 
 
 DAMAGE = {
-    "no memory file": ("node1/meminfo", None, "tells no MemTotal"),
-    "no total": ("node1/meminfo", "Node 1 MemFree: 7 kB", "tells no MemTotal"),
-    "less than nothing": ("node1/meminfo", "Node 1 MemTotal: -5 kB", "tells no MemTotal"),
+    "no memory file": ("node1/meminfo", None, "has no MemTotal"),
+    "no total": ("node1/meminfo", "Node 1 MemFree: 7 kB", "has no MemTotal"),
+    "less than nothing": ("node1/meminfo", "Node 1 MemTotal: -5 kB", "has no MemTotal"),
     "too few distances": ("node1/distance", "10", "not one distance for each of 2 zones"),
     "distances of letters": ("node1/distance", "10 x", "not one distance for each of 2 zones"),
     "a list that runs backwards": ("node1/cpulist", "31-16", "runs backwards"),
     "pages that are no number": ("node1/hugepages/hugepages-2048kB/nr_hugepages", "many", "not a whole number"),
-    "fewer pages than none": ("node1/hugepages/hugepages-2048kB/nr_hugepages", "-2", "how many pages"),
+    "fewer pages than none": ("node1/hugepages/hugepages-2048kB/nr_hugepages", "-2", "number of pages"),
 }
 
 
