@@ -46,6 +46,7 @@ class ReportRepeated(Struct, frozen=True):
 
 class ReportGone(Struct, frozen=True):
     node: str
+    now: float
 
 
 class PodSeen(Struct, frozen=True):

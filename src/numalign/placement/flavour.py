@@ -67,6 +67,11 @@ class Flavour(Protocol):
         """The same for many rows."""
         ...
 
+    def lacks_report(self, node: str) -> bool:
+        """Whether decisions about the node lack zones because it has no usable report. A flavour that takes such nodes
+        for what they are says no."""
+        ...
+
     def waits_for_report(self, code: int) -> bool:
         """Whether a row that refuses a pod by this code may accept it after its next report."""
         ...

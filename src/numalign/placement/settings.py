@@ -35,6 +35,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Suppose that kubelets admit pods in the order in which they were bound (engine spec R2)."""
     live_shapes: int = 1024
     """Shapes whose verdicts are kept; the one not asked about for longest goes first."""
+    keep_deleted_reports: float | None = None
+    """Seconds for which a deleted report stays in force in the exact flavour; None: as long as its Node is there."""
     profiles: tuple[str, ...] = ("default-scheduler",)
     """Names under which pods are scheduled by us."""
     reference: NodeResourceTopologyMatchArgs = NodeResourceTopologyMatchArgs()

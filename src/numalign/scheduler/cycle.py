@@ -36,7 +36,7 @@ from numalign.scheduler.queue.queued import QueuedPod, Rejection
 
 LOG: Final = logging.getLogger(__name__)
 AT_ONCE: Final = 16
-"""Attempts in a row before watches and answers get their turn."""
+"""Attempts in a row before the event loop handles watch events and responses."""
 
 
 class BindQueue(Protocol):
@@ -117,7 +117,7 @@ class Cycle:
         self._turn_down(queued, found, attempt, profile)
 
     def _is_over(self, pod: Pod) -> bool:
-        """Not to be tried: on its way to the end, or to a node."""
+        """Whether the pod must not be scheduled: it is terminating, or already has a node."""
         if pod.metadata.deletion_timestamp is not None:
             note = f"skip schedule deleting pod: {pod.metadata.full_name}"
             self._publisher.warned(pod.metadata, "FailedScheduling", "Scheduling", note)
@@ -144,9 +144,9 @@ class Cycle:
             args=profile.preemption,
             profile=profile,
         )
-        told = self._preemptor.attempt(asked)
-        message = f"{refusal.message} {told.message}"
-        self._refuse(queued, refusal.rejection, message, attempt.now, nominated=told.nominated)
+        preempted = self._preemptor.attempt(asked)
+        message = f"{refusal.message} {preempted.message}"
+        self._refuse(queued, refusal.rejection, message, attempt.now, nominated=preempted.nominated)
 
     def _refuse(
         self, queued: QueuedPod, rejection: Rejection, message: str, begun: float, *, nominated: str | None = None
@@ -156,7 +156,7 @@ class Cycle:
             self._publisher.refused(waiting.pod, PendingReason(UNSCHEDULABLE, message, nominated))
         self._remember_refused(queued, metrics.UNSCHEDULABLE, message, begun)
         if nominated:
-            self._histories.tell(queued.pod.metadata, "nominated", node=nominated)
+            self._histories.record(queued.pod.metadata, "nominated", node=nominated)
         self._count(queued, metrics.UNSCHEDULABLE, begun)
 
     def _fail(self, queued: QueuedPod, message: str, begun: float) -> None:
@@ -186,7 +186,7 @@ class Cycle:
             )
         )
         node = found.decision.node
-        self._histories.tell(
+        self._histories.record(
             queued.pod.metadata, "node selected", attempt=queued.attempts, after=queued.cause, node=node
         )
 
@@ -203,7 +203,7 @@ class Cycle:
                 start=self.start,
             )
         )
-        self._histories.tell(queued.pod.metadata, result, attempt=queued.attempts, after=queued.cause, why=message)
+        self._histories.record(queued.pod.metadata, result, attempt=queued.attempts, after=queued.cause, why=message)
 
     async def _something_due(self) -> None:
         """Waits until the queue has something due, or until `wake` reports a change."""

@@ -76,6 +76,7 @@ def test_our_own_settings() -> None:
         "parallelBinds": 3,
         "podMaxInUnschedulablePodsDuration": "1m30s",
         "deleteRejectedPods": True,
+        "keepDeletedReports": "0s",
     }
     assert settings.ours(read({"Numalign": written})) == NumalignArgs(
         flavour="reference",
@@ -86,6 +87,7 @@ def test_our_own_settings() -> None:
         parallel_binds=3,
         pod_max_in_unschedulable_pods_duration=90,
         delete_rejected_pods=True,
+        keep_deleted_reports=0,
     )
 
 

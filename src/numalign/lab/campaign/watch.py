@@ -123,10 +123,10 @@ class Observer:
         beside: dict[str, tasks.Part] = {"nodes": self._of_nodes.run(), "reports": self._of_reports.run()}
         await tasks.together(self._look(), {"pods": self._informed.run(), **beside})
 
-    async def looked_again(self) -> None:
+    async def relisted(self) -> None:
         """Wait until the current state is known."""
         informers = (self._informed, self._of_nodes, self._of_reports)
-        await asyncio.gather(*(each.looked_again() for each in informers))
+        await asyncio.gather(*(each.relisted() for each in informers))
 
     def _pod(self, change: Change[Pod]) -> None:
         if change.new is None:

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property
+from itertools import combinations
 from typing import Final, Generic, Protocol, TypeVar
 
 from msgspec import Struct, structs
@@ -78,6 +79,11 @@ class Lack(Struct, frozen=True, kw_only=True):
         return self.most is not None and self.most < self.need
 
     @property
+    def fitting(self) -> tuple[int, ...]:
+        """The zones that have enough of it."""
+        return tuple(each.zone for each in self.by_zone if not each.short)
+
+    @property
     def kind(self) -> tuple[object, ...]:
         """Equal for nodes that differ in what they have, but not in what is asked of them."""
         return self.resource, self.need, self.zones, self.too_large
@@ -117,7 +123,7 @@ class Reason(Struct, frozen=True, kw_only=True, dict=True):
         return min(short, key=lambda lack: (not lack.too_large, (lack.most or 0) / lack.need), default=None)
 
     @cached_property
-    def told(self) -> tuple[Lack, ...]:
+    def named_lacks(self) -> tuple[Lack, ...]:
         """The resources that a sentence names: the one that is short, else all that are needed together."""
         # Where one zone has to hold everything, what takes several zones is too large.
         too_wide = self.cause is Cause.DIFFERENT_ZONE_COUNTS and self.policy == "single-numa-node"
@@ -125,9 +131,24 @@ class Reason(Struct, frozen=True, kw_only=True, dict=True):
         return self.lacks if alone is None else (alone,)
 
     @cached_property
+    def disagreeing(self) -> tuple[Lack, ...]:
+        """Resources that each fit in one zone but not in the same one: two if two suffice to show it, else all.
+
+        Empty: several zones are needed, the zones are not known, or zones are not refused for lack of a common one."""
+        if self.cause is not Cause.NO_COMMON_ZONES or self.after_init:
+            return ()
+        limited = [lack for lack in self.lacks if lack.zones == 1 and 0 < len(lack.fitting) < len(lack.by_zone)]
+        if len(limited) < 2 or any(lack.is_short for lack in self.lacks):
+            return ()
+        for some in (*combinations(limited, 2), tuple(limited)):
+            if not set.intersection(*(set(lack.fitting) for lack in some)):
+                return some
+        return ()
+
+    @cached_property
     def kind(self) -> tuple[object, ...]:
         """Reasons of one kind are one line of a summary."""
-        lacks = tuple(lack.kind for lack in self.told)
+        lacks = tuple(lack.kind for lack in self.named_lacks)
         subject = self.cause, self.place, self.container, self.role, lacks
         return (*subject, self.after_init, *self._named)
 
@@ -178,7 +199,7 @@ def merged(alike: Sequence[Reason]) -> Reason:
         first,
         policy=_common([reason.policy for reason in alike]),
         scope=_common([reason.scope for reason in alike]),
-        lacks=tuple(_best(column) for column in zip(*(reason.told for reason in alike), strict=True)),
+        lacks=tuple(_best(column) for column in zip(*(reason.named_lacks for reason in alike), strict=True)),
         closest=(),
         waiting_for=tuple(sorted({name for reason in alike for name in reason.waiting_for})),
         assumptions=tuple(sorted({each for reason in alike for each in reason.assumptions})),

@@ -41,7 +41,8 @@ from numalign.placement.ledger.divergences import Change
 from numalign.placement.ledger.foreignpods import Placer
 from numalign.placement.ledger.ledger import Ledger
 from numalign.placement.ledger.nodeledger import NodeLedger, Row
-from numalign.placement.reports import nodesettings, read
+from numalign.placement.reports import deletedreports, nodesettings, read
+from numalign.placement.reports.deletedreports import DeletedReports, Machine
 from numalign.placement.reports.read import ReportReader
 from numalign.placement.rowmodel.state import RowState
 
@@ -52,12 +53,15 @@ Reviser = Callable[[Row], Sequence[Holding]]
 class LedgerSync:
     """Ledger and columns, kept in step."""
 
-    def __init__(self, columns: Columns, shapes: Shapes, placer: Placer, reviser: Reviser) -> None:
+    def __init__(
+        self, columns: Columns, shapes: Shapes, placer: Placer, reviser: Reviser, deleted: DeletedReports
+    ) -> None:
         self.columns = columns
-        self._reviser = reviser
+        self._reviser, self._deleted = reviser, deleted
         self.ledger = Ledger(columns.resources, shapes, placer)
         self._nodes: dict[str, Node] = {}
         """What reports are read with, and nothing else of the Nodes."""
+        self._machines: dict[str, Machine] = {}
         self._reports: dict[str, NodeTopology] = {}
         """Those with facts of our agent: from them a kubelet can be restored."""
         self._reader = ReportReader()
@@ -83,18 +87,13 @@ class LedgerSync:
             case NodeSeen(node=node):
                 return self._node(node)
             case NodeGone(name=name):
-                self._nodes.pop(name, None)
+                self._node_gone(name)
             case ReportSeen(topology=topology):
                 return self._report(topology)
             case ReportRepeated(node=name):
                 return self._report_again(name)
-            case ReportGone(node=name):
-                self._reports.pop(name, None)
-                self._reader.forget(name)
-                change = self.ledger.report_gone(name)
-                self._note(change)
-                # Where nothing is reported, every pod may go.
-                return [Wake(node, WakeCause.REPORT) for node in change.rows]
+            case ReportGone(node=name, now=now):
+                return self._report_gone(name, now)
             case PodAssumed(pod=pod):
                 return self.changed(self.ledger.assumed(pod))
             case PodGone(pod=pod, now=now):
@@ -127,30 +126,60 @@ class LedgerSync:
         return self.changed(change)
 
     def _tick(self, now: float) -> list[Wake]:
+        wakes = [wake for name in self._deleted.expired(now) for wake in self._drop_report(name)]
         change = self.ledger.tick(now)
         for uid, node in list(self._lingering.items()) if change.freed else ():
             book = self.ledger.node(node)
             record = book.records.get(uid) if book is not None else None
             if record is None or record.life is not PodLife.LINGERING:
                 del self._lingering[uid]
-        return self.changed(change)
+        return wakes + self.changed(change)
 
     def _node(self, node: Node) -> list[Wake]:
         name = node.metadata.name
         before, self._nodes[name] = self._nodes.get(name), nodesettings.essence(node)
+        machine = self._machines[name] = deletedreports.machine(node)
+        if self._deleted.contradicted_by(name, machine):
+            return [Wake(name, WakeCause.NODE), *self._drop_report(name)]
         facts = self.ledger.facts(name)
         # Heartbeats change nothing that a report is read with.
         if facts is not None and before != self._nodes[name]:
             self._note(self.ledger.report(self._read_again(facts, self._nodes[name]), again=True))
         return [Wake(name, WakeCause.NODE)]
 
+    def _node_gone(self, name: str) -> None:
+        self._nodes.pop(name, None)
+        self._machines.pop(name, None)
+        if name in self._deleted:
+            self._drop_report(name)
+
     def _read_again(self, facts: RowFacts, node: Node) -> RowFacts:
         topology = self._reports.get(facts.node)
-        return self._reader.read(topology, node) if topology is not None else read.read_again(facts, node)
+        if topology is None:
+            return read.read_again(facts, node)
+        found = self._reader.read(topology, node)
+        return read.marked_deleted(found) if facts.node in self._deleted else found
 
     def _report(self, topology: NodeTopology) -> list[Wake]:
         self._note(self.ledger.report(self._read_report(topology)))
         return [Wake(topology.node, WakeCause.REPORT)]
+
+    def _report_gone(self, name: str, now: float) -> list[Wake]:
+        """A node does not lose its zones with its report: while the Node is there, the last report stays in force."""
+        facts, machine = self.ledger.facts(name), self._machines.get(name)
+        if facts is None or machine is None or not self._deleted.keep(name, machine, now):
+            return self._drop_report(name)
+        self._note(self.ledger.report(read.marked_deleted(facts), again=True))
+        return []
+
+    def _drop_report(self, name: str) -> list[Wake]:
+        self._deleted.forget(name)
+        self._reports.pop(name, None)
+        self._reader.forget(name)
+        change = self.ledger.report_gone(name)
+        self._note(change)
+        # Whether a node without a report takes the pod is for the profile to say.
+        return [Wake(node, WakeCause.REPORT) for node in change.rows]
 
     def _report_again(self, name: str) -> list[Wake]:
         facts = self.ledger.facts(name)
@@ -159,6 +188,7 @@ class LedgerSync:
         return [Wake(name, WakeCause.REPORT)]
 
     def _read_report(self, topology: NodeTopology) -> RowFacts:
+        self._deleted.forget(topology.node)
         if read.is_plain(topology):
             self._reports.pop(topology.node, None)
         else:

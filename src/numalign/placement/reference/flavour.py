@@ -138,6 +138,10 @@ class ReferenceFlavour:
     def certainties(self, codes: Codes, *, aligned: bool) -> NDArray[np.int64]:
         return np.full(len(codes), Certainty.BY_SCORE, np.int64)
 
+    def lacks_report(self, node: str) -> bool:
+        """The plugin allows every pod on a node without a report."""
+        return False
+
     def waits_for_report(self, code: int) -> bool:
         """The plugin's cache has the old report or the new one."""
         return code < 0

@@ -159,6 +159,11 @@ def read_again(facts: RowFacts, node: Node | None) -> RowFacts:
     )
 
 
+def marked_deleted(facts: RowFacts) -> RowFacts:
+    """The last report of a node whose report object is gone."""
+    return structs.replace(facts, assumptions=_shared_assumptions(facts.assumptions | {Assumption.REPORT_DELETED}))
+
+
 def _without_zones(name: str, node: Node | None) -> RowFacts:
     noted = {Assumption.NO_REPORT}
     settings = Settings(minor=nodesettings.minor("", node, noted))

@@ -43,6 +43,8 @@ class Listing(Struct, frozen=True, kw_only=True):
     drops_out: bool = False
     """Whether it takes no part in the merge where no mask has room, as memory does."""
     size_unknown: bool = False
+    without_groups: Suits | None = None
+    """Whether a mask has room for memory if no memory group existed. None: no group limits the request."""
 
     @property
     def is_known(self) -> bool:
@@ -152,7 +154,17 @@ def _taking_part(listings: Sequence[Listing], rules: NodeRules) -> list[Listing]
 def _refuse(listings: Sequence[Listing], rules: NodeRules) -> NoReturn:
     counts = {each.smallest for each in listings if each.also_prefers is None}
     cause = Cause.DIFFERENT_ZONE_COUNTS if len(counts) > 1 else Cause.NO_COMMON_ZONES
+    if _only_groups_refuse(listings, rules):
+        cause = Cause.MEMORY_GROUP
     raise Refuses(cause, _wants(listings), _closest(listings, rules))
+
+
+def _only_groups_refuse(listings: Sequence[Listing], rules: NodeRules) -> bool:
+    """Whether a mask that all managers prefer has everything, and only memory groups forbid it."""
+    if all(each.without_groups is None for each in listings):
+        return False
+    suits = [each.without_groups or each.certain for each in listings]
+    return any(all(has_room(mask) for has_room in suits) for mask in _candidates(listings, rules))
 
 
 def _others_agree(listings: Sequence[Listing], rules: NodeRules) -> bool:

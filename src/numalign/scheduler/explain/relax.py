@@ -30,7 +30,7 @@ CORDON: Final = Toleration(key="node.kubernetes.io/unschedulable", operator="Exi
 MOST_TAINTS: Final = 4
 
 Ask = tuple[Pod, frozenset[str], str]
-"""The pod as it would be, rules to leave out, and what that means in words."""
+"""The changed pod, the plugins to skip, and the change in words."""
 
 
 def found(explained: Explained, search: FitSearch) -> Relaxing | None:
@@ -111,4 +111,4 @@ SPECIAL: Final[Mapping[str, Callable[[Pod, Cause, FitSearch], Iterator[Ask]]]] =
     NodeUnschedulable.name: _uncordoned,
     ZONES: _unwishing,
 }
-"""Rules that a change of the pod answers."""
+"""Plugins whose refusal a change of the pod can resolve."""
