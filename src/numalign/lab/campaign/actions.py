@@ -5,8 +5,6 @@ return after the time that the script sets. At a rest all programs run and no po
 if it runs, has ended, or waits with a reason and fits on no node according to the model and the kubelets' checkpoints.
 A pod that does not get there in time is stuck."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import signal

@@ -3,8 +3,6 @@
 `run` runs it during the whole campaign. Checkpoints are read several times a second, because a kubelet removes a pod's
 assignments soon after its end. An agent's report is compared with the checkpoint for pods that are not terminating."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping
