@@ -22,10 +22,10 @@ from numalign.kube.transport.transport import Wanted, always
 class Outcome(enum.Enum):
     DONE = "done"
     GONE = "the pod is gone, or another one has its name"
-    REFUSED = "the server says no; the pod is as it was"
+    REFUSED = "the server refused; the pod is unchanged"
     ELSEWHERE = "the pod is bound to another node"
     HELD = "a disruption budget does not allow it now"
-    UNKNOWN = "no answer, and the pod could not be asked"
+    UNKNOWN = "no answer, and the pod could not be read"
 
 
 class BindingResult(Struct, frozen=True):
@@ -111,7 +111,7 @@ async def evict(client: Client, pod: ObjectMeta, grace_seconds: int | None = Non
 async def _looked_up(
     client: Client, target: Target[Pod], wanted: tuple[str, str], refused: BindingResult
 ) -> BindingResult:
-    """Reads the pod, for a binding whose answer does not tell whether it is bound."""
+    """Reads the pod, for a binding whose answer does not show whether it is bound."""
     uid, node = wanted
     try:
         pod = await client.get(target)

@@ -4,8 +4,6 @@
 machine. `files` and `links` are values, `write` writes them (lab spec, "One kubelet"). As in the kernel, a zone lists
 distances to existing zones only, and its CPUs are links."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path

@@ -19,7 +19,8 @@ from numalign.api.objects import requests, resourcenames
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Container, Pod, ResourceList
 from numalign.placement.columns.changelog import ChangeLog
-from numalign.placement.rules.rowclasses import Follows, RowTable, Small, grown
+from numalign.placement.rules.alike import AlikeRows, Amounts, ByAmounts, SomeAmounts
+from numalign.placement.rules.rowclasses import Follows, Rows, RowTable, Small, grown
 
 CPU, MEMORY = 0, 1
 SCORED: Final = (CPU, MEMORY)
@@ -34,8 +35,9 @@ MOST_TABLES: Final = 256
 MOST_READ: Final = 8192
 MOST_NUMBERS: Final = 32_768
 OVERFLOW: Final = 1 << 63
+MANY: Final = 256
+"""Rows from which it pays to ask how many of them are alike."""
 
-Amounts = NDArray[np.int64]
 T = TypeVar("T")
 
 
@@ -67,6 +69,7 @@ class Totals:
         self._latest = 0
         self._offered: list[ResourceList] = [{}] * rows
         self._view()
+        self._alike = AlikeRows(self)
         self._tables: LruCache[Follows, RowTable] = LruCache(MOST_TABLES)
         self._once: LruCache[Hashable, Any] = LruCache(MOST_READ)
         self._charges: BoundedCache[int, tuple[tuple[Container, ...], Charge]] = BoundedCache(MOST_READ)
@@ -102,7 +105,18 @@ class Totals:
     def table(self, follows: Follows) -> Small:
         """By row, what follows from amounts, kept for all that are equal to it. The array is not to be written to, nor
         to be kept beyond the next change."""
-        return self._tables.get(follows, lambda: RowTable(follows)).current(self.log, len(self.pods))
+        return self._tables.get(follows, lambda: RowTable(follows)).current(self.log, self._every_row)
+
+    def evaluated(self, follows: ByAmounts, rows: Rows) -> NDArray[np.signedinteger]:
+        """What follows from the amounts of these rows, evaluated once for those that are alike."""
+        if len(rows) >= MANY:
+            alike = self._alike
+            alike.refresh()
+            if 2 * alike.count < len(rows):
+                of_row = alike.of_row if rows is self._every_row else alike.of_row[rows]
+                found: NDArray[np.signedinteger] = follows.of(alike.amounts)[of_row]
+                return found
+        return follows.of(SomeAmounts(self, selected(rows), len(rows)))
 
     def once(self, what: Hashable, pod: Pod, read: Callable[[], T]) -> T:
         """What is read from the amounts in a pod's spec, read once for all its replicas: adding them up takes longer
@@ -145,6 +159,7 @@ class Totals:
         column after column, each as long as there are rows."""
         self._requested_at, self._scored_at = _in_line(self.requested), _in_line(self.scored)
         self._pods_at = self.pods.data
+        self._every_row: Rows = np.arange(len(self.pods))
 
     def _charge_of(self, pod: Pod) -> Charge:
         real = requests.assigned(pod)

@@ -3,8 +3,6 @@
 `HistoryRecorder` watches the embedded API server while a scenario plays. `judge` and the command line read the entries,
 from memory or from a file. The history has everything that is judged, so a later judge can judge it again."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
@@ -40,10 +38,7 @@ class HistoryRecorder:
         self.lines: list[HistoryEntry] = []
         self._clock = api.clock
         self._began = api.clock.now()
-        self._subscriptions = (
-            api.subscribe(resources.PODS, self._pod),
-            api.subscribe(resources.NODES, self._node),
-        )
+        self._subscriptions = (api.subscribe(resources.PODS, self._pod), api.subscribe(resources.NODES, self._node))
 
     def stop(self) -> None:
         for each in self._subscriptions:

@@ -4,8 +4,6 @@ A group has equal machines with one kubelet configuration. `scenariofile` reads 
 cluster up` makes one group from its options. A machine is the name of a preset or written in place; the caller decides
 whether it may be a file."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Final, get_args
 

@@ -9,8 +9,6 @@ spec 5.7).
 `garbled` makes impossible reports that the schema accepts. Each has been observed, or follows from a known defect
 (exporter spec 12). Readers must not fail on them."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Mapping
 from typing import Final
