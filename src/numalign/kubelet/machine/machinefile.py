@@ -16,8 +16,7 @@ from numalign.api import errors
 from numalign.api.decode import fields, quantity
 from numalign.api.decode.fields import Field
 from numalign.api.objects import resourcenames
-from numalign.kubelet.machine import cores as machinecores
-from numalign.kubelet.machine import presets
+from numalign.kubelet.machine import presets, zonecores
 from numalign.kubelet.machine.machine import Device, DevicePlugin, HugePages, Machine, Zone
 
 NO_TOPOLOGY, EACH = "noTopology", "each"
@@ -135,7 +134,7 @@ def _each_text(device: Device) -> dict[str, object]:
 
 KIND = "Machine"
 KEYS = ("name", "extends", "zones", "devices")
-ZONE_KEYS = ("id", *machinecores.KEYS, "memory", "hugepages", "distances")
+ZONE_KEYS = ("id", *zonecores.KEYS, "memory", "hugepages", "distances")
 
 MAX_ZONE_ID = 63
 MAX_NAME = 253
@@ -180,10 +179,10 @@ def _zones(file: Field, base: Machine) -> tuple[Zone, ...]:
         sites[_new_id(entry.at("id"), sites, index)] = entry
     before = {zone.id: zone for zone in base.zones}
     zones = [zone for zone in base.zones if zone.id not in sites]
-    taken = machinecores.mask([core for zone in zones for core in zone.cores])
+    taken = zonecores.mask([core for zone in zones for core in zone.cores])
     for zone_id, entry in sites.items():
         zone = _zone(entry, before.get(zone_id, Zone(zone_id)), taken)
-        taken |= machinecores.mask(zone.cores)
+        taken |= zonecores.mask(zone.cores)
         zones.append(zone)
     return _checked(file, zones, sites)
 
@@ -197,7 +196,7 @@ def _new_id(field: Field, sites: Mapping[int, Field], index: int) -> int:
 
 def _zone(entry: Field, before: Zone, taken: int) -> Zone:
     """A zone of the file, over that of the preset, if any."""
-    cores = machinecores.read(entry, before.id, before.cores, taken)
+    cores = zonecores.read(entry, before.id, before.cores, taken)
     memory = _memory(entry.at("memory")) if entry.at("memory").given else before.memory
     hugepages = _hugepages(entry.at("hugepages")) if entry.at("hugepages").given else before.hugepages
     if sum(pages.total_bytes for pages in hugepages) > memory:

@@ -19,7 +19,7 @@ from numalign.api.objects import requests, resourcenames
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Container, Pod, ResourceList
 from numalign.placement.columns.changelog import ChangeLog
-from numalign.placement.rules.alike import AlikeRows, Amounts, ByAmounts, SomeAmounts
+from numalign.placement.rules.alike import VACANT, AlikeRows, Amounts, ByAmounts, SomeAmounts
 from numalign.placement.rules.rowclasses import Follows, Rows, RowTable, Small, grown
 
 CPU, MEMORY = 0, 1
@@ -61,13 +61,15 @@ class Totals:
         self.pods: Amounts = np.zeros(rows, np.int64)
         self.most_pods: Amounts = np.zeros(rows, np.int64)
         self.log = ChangeLog()
-        self.likes: list[int] = [0] * rows
-        """By row, a number: rows that have the same one offer the same, and have as much of it taken."""
+        self.likes: list[int] = [VACANT] * rows
+        """By row, a number: rows that have the same one offer the same, and have as much of it taken. `VACANT`: a row
+        without node and pods."""
         self._numbers: BoundedCache[bytes, int] = BoundedCache(MOST_NUMBERS)
         self._moves: BoundedCache[tuple[int, int, int], tuple[Charge, int]] = BoundedCache(MOST_NUMBERS)
         """By number, charge and sign, the number after it. A charge is known by its identity, and kept."""
         self._latest = 0
-        self._offered: list[ResourceList] = [{}] * rows
+        self._offered: list[ResourceList | None] = [None] * rows
+        """None: there is no node."""
         self._view()
         self._alike = AlikeRows(self)
         self._tables: LruCache[Follows, RowTable] = LruCache(MOST_TABLES)
@@ -90,16 +92,16 @@ class Totals:
 
     def offer(self, row: int, node: Node | None) -> None:
         """What the node says it has for pods; nothing when it is gone."""
-        offered = node.allocatable if node else {}
+        offered = node.allocatable if node else None
         if offered == self._offered[row]:
             return
         self._offered[row] = offered
-        amounts = self.counted(offered)
+        amounts = self.counted(offered) if offered else ()
         self.allocatable[:, row] = 0
         for column, amount in amounts:
             self.allocatable[column, row] = amount
-        self.most_pods[row] = offered[PODS].value if PODS in offered else 0
-        self.likes[row] = self._number(row)
+        self.most_pods[row] = offered[PODS].value if offered and PODS in offered else 0
+        self.likes[row] = VACANT if offered is None and self._has_no_pods(row) else self._number(row)
         self.log.append(row)
 
     def table(self, follows: Follows) -> Small:
@@ -112,10 +114,8 @@ class Totals:
         if len(rows) >= MANY:
             alike = self._alike
             alike.refresh()
-            if 2 * alike.count < len(rows):
-                of_row = alike.of_row if rows is self._every_row else alike.of_row[rows]
-                found: NDArray[np.signedinteger] = follows.of(alike.amounts)[of_row]
-                return found
+            if alike.count <= len(rows):
+                return alike.evaluated(follows, None if rows is self._every_row else rows)
         return follows.of(SomeAmounts(self, selected(rows), len(rows)))
 
     def once(self, what: Hashable, pod: Pod, read: Callable[[], T]) -> T:
@@ -151,8 +151,8 @@ class Totals:
         for name in ("allocatable", "requested", "scored", "pods", "most_pods"):
             setattr(self, name, grown(getattr(self, name), rows))
         self._view()
-        self._offered += [{}] * (rows - len(self._offered))
-        self.likes += [0] * (rows - len(self.likes))
+        self._offered += [None] * (rows - len(self._offered))
+        self.likes += [VACANT] * (rows - len(self.likes))
 
     def _view(self) -> None:
         """Arrays were replaced. A pod changes single numbers, and views of the same in one line are quicker at that:
@@ -180,6 +180,9 @@ class Totals:
         self._pods_at[row] += sign
         self.likes[row] = self._number_after(row, charge, sign)
         self.log.append(row)
+
+    def _has_no_pods(self, row: int) -> bool:
+        return not (self.pods[row] or self.requested[:, row].any() or self.scored[:, row].any())
 
     def _number_after(self, row: int, charge: Charge, sign: int) -> int:
         move = self.likes[row], id(charge), sign

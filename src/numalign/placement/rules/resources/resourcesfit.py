@@ -67,15 +67,23 @@ class FitCodes(Struct, frozen=True):
         return self.amounts.evaluated(self, rows).astype(np.int32, copy=False)
 
     def of(self, amounts: SomeAmounts) -> Codes:
+        fits = amounts.pods < amounts.most_pods
+        for want in self.wants:
+            fits &= amounts.offered(want.column) - amounts.requested(want.column) >= want.amount
+        codes = np.zeros(amounts.count, np.int32)
+        if not fits.all():
+            # Why not is only of interest where it is so.
+            refused = np.flatnonzero(~fits)
+            codes[refused] = self._refusals(amounts.some(refused))
+        return codes
+
+    def _refusals(self, amounts: SomeAmounts) -> Codes:
         codes = FULL * (amounts.pods >= amounts.most_pods).astype(np.int32)
         for place, want in enumerate(self.wants):
             offered = amounts.offered(want.column)
             lacking = want.amount > offered - amounts.requested(want.column)
-            if not lacking.any():
-                continue
-            short = np.flatnonzero(lacking)
-            codes[short] |= _bit(place)
-            codes[short[want.amount > offered[short]]] |= TOO_LARGE
+            codes |= lacking * np.int32(_bit(place))
+            codes |= (lacking & (want.amount > offered)) * np.int32(TOO_LARGE)
         return codes
 
     def row(self, row: int) -> int:
