@@ -32,7 +32,7 @@ from numalign.placement.columns.noderules import NodeRules
 from numalign.placement.columns.resources import CPU, Resources
 from numalign.placement.columns.shapes import Shapes
 from numalign.placement.ledger.ledger import Ledger
-from numalign.placement.ledger.nodeledger import NOT_COUNTED, ChargeSums, NodeLedger, Row
+from numalign.placement.ledger.nodeledger import Row
 
 NODE, NIC = "n1", "example.com/nic"
 GIB = 1 << 30
@@ -181,11 +181,3 @@ def free(ledger: Ledger, node: str = NODE, column: int = CPU) -> list[int]:
 def by_zone(row: Row, column: int) -> list[int]:
     """What is free, with all known pods charged and without what may lie in several zones."""
     return row.free[column :: row.width]
-
-
-def fresh_sums(node_ledger: NodeLedger) -> ChargeSums:
-    """The sums of the records, computed from scratch."""
-    sums = ChargeSums(explained=None if node_ledger.sums.explained is None else {})
-    for record in node_ledger.records.values():
-        sums.change(record.uid, NOT_COUNTED, (record.computed_share(), record.is_pending))
-    return sums

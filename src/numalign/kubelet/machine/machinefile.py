@@ -156,15 +156,6 @@ def read(obj: object, source: str) -> Machine:
     return Machine(_name(file.at("name"), base.name or source), zones, _devices(file, base, ids))
 
 
-def write(machine: Machine) -> dict[str, object]:
-    """A mapping of plain values for a YAML or JSON file; `read` makes the same machine of it."""
-    written: dict[str, object] = {"name": machine.name, "zones": [_zone_text(zone) for zone in machine.zones]}
-    if machine.devices:
-        sections = {name: write_devices(name, plugin) for name, plugin in machine.devices.items()}
-        written["devices"] = sections
-    return written
-
-
 def _base(extends: Field) -> Machine:
     if not extends.given:
         return NOTHING
@@ -280,17 +271,6 @@ def _devices(file: Field, base: Machine, zone_ids: tuple[int, ...]) -> Mapping[s
             room = MAX_DEVICES - sum(len(plugin.devices) for plugin in plugins.values())
             plugins[resource] = read_devices(resource, section, zone_ids, room)
     return plugins
-
-
-def _zone_text(zone: Zone) -> dict[str, object]:
-    written: dict[str, object] = {"id": zone.id, **zonecores.write(zone.cores)}
-    if zone.memory:
-        written["memory"] = _bytes_text(zone.memory)
-    if zone.hugepages:
-        written["hugepages"] = {_bytes_text(pages.size_kib << 10): pages.pages for pages in zone.hugepages}
-    if zone.distances:
-        written["distances"] = list(zone.distances)
-    return written
 
 
 def _bytes_text(size: int) -> str:

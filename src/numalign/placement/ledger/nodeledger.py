@@ -1,7 +1,7 @@
 """One node's ledger: its report, the records of its pods, and the sums of what they take and give back.
 
 `ledger` and `reconcile` change it through its methods; `row` says what is free. Sums follow every change and are never
-computed from scratch. Free amounts are never more than the node can have."""
+recomputed. Free amounts are never more than the node can have."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class _File(Wire, frozen=True):
 
 
 def pieces(taken: Snapshot) -> Iterator[bytes]:
-    """The snapshot as JSON in pieces, so that the caller can do other work in between."""
+    """The snapshot as JSON, in pieces, so that the caller can do other work in between."""
     head = {
         "apiVersion": VERSION,
         "kind": KIND,

@@ -19,7 +19,7 @@ from numalign.placement import facts
 from numalign.placement.engine import Engine
 from numalign.placement.exact import ExactFlavour
 from numalign.placement.explain import whatif
-from tests.unit.placement import ledgerwords as words
+from tests import ledgers
 from tests.unit.scheduler import servers, waitingpods
 from tests.unit.scheduler.servers import KUBELET, trainer
 
@@ -71,7 +71,7 @@ class Node:
         node_ledger = flavour.mirror.ledger.node("n")
         assert node_ledger is not None
         row = flavour.mirror.row(self.row)
-        assert node_ledger.sums == words.fresh_sums(node_ledger)
+        assert node_ledger.sums == ledgers.recomputed(node_ledger)
         return row.free, row.settled, row.entries, [each.uid for each in row.pending]
 
 
