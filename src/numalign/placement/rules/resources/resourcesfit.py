@@ -22,7 +22,7 @@ from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.resources import strategies
 from numalign.placement.rules.resources.strategies import Addition, AllocationScore
 from numalign.placement.rules.rowclasses import Follows
-from numalign.placement.rules.rule import FITS, Codes, Refusal, Rows, Scores
+from numalign.placement.rules.rule import FITS, Codes, Refusal, Rows, Scores, span
 from numalign.placement.rules.totals import Charge, Totals
 
 TOO_MANY_PODS: Final = "Too many pods"
@@ -157,7 +157,7 @@ class NodeResourcesFit:
         return ScoredPod(strategy=self._strategy, additions=additions, amounts=world.totals)
 
     def score(self, prepared: ScoredPod, rows: Rows) -> Scores:
-        return prepared.amounts.table(prepared)[rows].astype(np.int64)
+        return prepared.amounts.table(prepared)[span(rows)].astype(np.int64)
 
     def normalized(self, prepared: ScoredPod, raw: Scores) -> Scores:
         return raw
