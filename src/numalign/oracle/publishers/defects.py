@@ -102,7 +102,7 @@ def other_namespaces(row: Raw) -> frozenset[Number]:
     return _numbers(((zone, name) for zone in zones for name in names), AVAILABLE)
 
 
-def told_twice(row: Raw) -> frozenset[Number]:
+def listed_twice(row: Raw) -> frozenset[Number]:
     """CPUs and devices that are listed more than once in the same place, as allocatable or as held."""
     allocatable, held = states.allocatable(row), list(_containers(row))
     offered = _twice(row, allocatable.cpus, allocatable.devices)
@@ -120,7 +120,7 @@ def held_often(row: Raw) -> frozenset[Number]:
 
 def counted_often(row: Raw) -> frozenset[Number]:
     """What NFD counts more than once."""
-    return told_twice(row) | held_often(row)
+    return listed_twice(row) | held_often(row)
 
 
 def _twice(row: Raw, cpus: Iterable[int], devices: Iterable[DeviceEntry]) -> list[tuple[int, str]]:
@@ -175,7 +175,7 @@ def cpus_left_out(row: Raw) -> frozenset[str]:
 
 NONE: Final = frozenset[str]()
 TOUCHED: Final[Mapping[Form, tuple[Touched, ...]]] = {
-    "rte": (several_zones, not_as_offered, other_namespaces, told_twice, pages_of_other_sizes),
+    "rte": (several_zones, not_as_offered, other_namespaces, listed_twice, pages_of_other_sizes),
     "nfd": (out_of_turn, spanning, other_namespaces, counted_often, more_than_there_is),
 }
 BARE: Final[Mapping[Form, Callable[[Raw], frozenset[str]]]] = {"rte": without_cpus, "nfd": cpus_left_out}

@@ -107,9 +107,9 @@ def _lost(node: Tree, on_node: Sequence[Tree], now: datetime) -> list[Action]:
 def _unknown(kind: str, before: Tree | None) -> Tree:
     if before is None:
         return conditions.made(kind, "Unknown", "NodeStatusNeverUpdated", "Kubelet never posted node status.")
-    told = conditions.made(kind, "Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.")
+    unknown = conditions.made(kind, "Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.")
     # The time of the last heartbeat stays as the kubelet wrote it.
-    return told | {key: before[key] for key in ("lastHeartbeatTime",) if key in before}
+    return unknown | {key: before[key] for key in ("lastHeartbeatTime",) if key in before}
 
 
 def _notices_unready(node: Tree, on_node: Sequence[Tree], now: datetime) -> list[Action]:

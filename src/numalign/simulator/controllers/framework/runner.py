@@ -75,7 +75,9 @@ class ActionPerformer:
             raise
         if owner is not None:
             self.refused.pop(owner["metadata"]["uid"], None)
-            self._tell(owner, "SuccessfulCreate", f"Created {action.resource.singular}: {created['metadata']['name']}")
+            self._record(
+                owner, "SuccessfulCreate", f"Created {action.resource.singular}: {created['metadata']['name']}"
+            )
 
     def _remove(self, action: Delete) -> None:
         metadata = action.target["metadata"]
@@ -96,9 +98,9 @@ class ActionPerformer:
                 self._recorder.record(action.owner, "Warning", "FailedDelete", f"Error deleting: {refusal.message}")
             raise
         if action.owner is not None:
-            self._tell(action.owner, "SuccessfulDelete", f"Deleted {action.resource.singular}: {metadata['name']}")
+            self._record(action.owner, "SuccessfulDelete", f"Deleted {action.resource.singular}: {metadata['name']}")
 
-    def _tell(self, owner: Tree, reason: str, message: str) -> None:
+    def _record(self, owner: Tree, reason: str, message: str) -> None:
         self._recorder.record(owner, "Normal", reason, message)
 
 

@@ -84,7 +84,10 @@ def reconcile(budget: Tree, selected: Sequence[Tree], scale: int | None, now: da
     expected = _expected(budget, selected, scale)
     nothing = [] if selected else [RecordEvent(budget, "NoPods", "No matching pods found")]
     if expected is None:
-        return [*nothing, *_told(budget, (budget.get("status") or {}) | {"disruptionsAllowed": 0}, "SyncFailed", now)]
+        return [
+            *nothing,
+            *_status_update(budget, (budget.get("status") or {}) | {"disruptionsAllowed": 0}, "SyncFailed", now),
+        ]
     count, healthy_needed = expected
     healthy = sum(pods.is_ready(pod) and _stays(pod, disrupted) for pod in selected)
     allowed = max(0, healthy - healthy_needed) if count > 0 else 0
@@ -95,8 +98,8 @@ def reconcile(budget: Tree, selected: Sequence[Tree], scale: int | None, now: da
         "disruptionsAllowed": allowed,
         "observedGeneration": budget["metadata"].get("generation", 0),
     } | ({"disruptedPods": disrupted} if disrupted else {})
-    told = _told(budget, status, "SufficientPods" if allowed else "InsufficientPods", now)
-    return [*(nothing if told else []), *told, *again]
+    update = _status_update(budget, status, "SufficientPods" if allowed else "InsufficientPods", now)
+    return [*(nothing if update else []), *update, *again]
 
 
 def _expected(budget: Tree, selected: Sequence[Tree], scale: int | None) -> tuple[int, int] | None:
@@ -126,9 +129,9 @@ def _disrupted(budget: Tree, selected: Sequence[Tree], now: datetime) -> tuple[T
     return kept, [Requeue(min(waits))] if waits else []
 
 
-def _told(budget: Tree, status: Tree, reason: str, now: datetime) -> list[Action]:
+def _status_update(budget: Tree, status: Tree, reason: str, now: datetime) -> list[Action]:
     message = "found no controllers for some of the pods" if reason == "SyncFailed" else ""
-    told = conditions.made("DisruptionAllowed", str(reason == "SufficientPods"), reason, message)
-    told["observedGeneration"] = budget["metadata"].get("generation", 0)
-    listed = conditions.put(conditions.listed(budget), told, now)
+    condition = conditions.made("DisruptionAllowed", str(reason == "SufficientPods"), reason, message)
+    condition["observedGeneration"] = budget["metadata"].get("generation", 0)
+    listed = conditions.put(conditions.listed(budget), condition, now)
     return actions.status(PODDISRUPTIONBUDGETS, budget, status | {"conditions": listed})

@@ -69,14 +69,14 @@ def _decisive(node: Tree) -> tuple[object, ...]:
 def reconcile(daemonset: Tree, owned: Sequence[Tree], nodes: Sequence[Tree], now: datetime) -> list[Action]:
     digest = pods.digest(daemonset["spec"]["template"])
     by_node = _by_node(owned)
-    told = actions.status(DAEMONSETS, daemonset, status(daemonset, by_node, nodes, now))
+    update = actions.status(DAEMONSETS, daemonset, status(daemonset, by_node, nodes, now))
     if daemonset["metadata"].get("deletionTimestamp"):
-        return told
+        return update
     spec = daemon_template(daemonset, digest)["spec"]
     managed = [
         action for node in nodes for action in _managed(daemonset, node, by_node.get(_name(node), []), spec, now)
     ]
-    return [*told, *(managed or _rolled(daemonset, by_node, digest, now))]
+    return [*update, *(managed or _rolled(daemonset, by_node, digest, now))]
 
 
 def target(pod: Tree) -> str:

@@ -476,7 +476,7 @@ def reconcile(deployment: Tree, sets: Sequence[Tree], running: set[str], now: da
     """`running` holds the uids of ReplicaSets that still have pods; Recreate waits for them."""
     ordered = pods.oldest_first(sets)
     if deployment["metadata"].get("deletionTimestamp"):
-        return _told(deployment, ordered, None, now)
+        return _status_update(deployment, ordered, None, now)
     if (listed := paused(deployment, now)) is not None:
         return actions.status(DEPLOYMENTS, deployment, (deployment.get("status") or {}) | {"conditions": listed})
     new = newest(deployment, ordered)
@@ -486,7 +486,7 @@ def reconcile(deployment: Tree, sets: Sequence[Tree], running: set[str], now: da
         # This changes the Deployment itself, which triggers the next reconciliation.
         return steps
     created = next((step.tree for step in steps if isinstance(step, Create)), None)
-    return [*steps, *_told(deployment, ordered, new, now, created)]
+    return [*steps, *_status_update(deployment, ordered, new, now, created)]
 
 
 def _step(deployment: Tree, new: Tree | None, old: Sequence[Tree], running: set[str]) -> list[Action]:
@@ -545,8 +545,8 @@ def _was_scaled(deployment: Tree, new: Tree | None, old: Sequence[Tree]) -> bool
 
 
 def _scaled(deployment: Tree, new: Tree | None, old: Sequence[Tree], within: RolloutLimits) -> list[Action]:
-    everyone = [*old, *([new] if new is not None else [])]
-    active = [each for each in everyone if replicasets.replicas(each)]
+    every = [*old, *([new] if new is not None else [])]
+    active = [each for each in every if replicasets.replicas(each)]
     if len(active) <= 1:
         alone = active[0] if active else new if new is not None else old[-1] if old else None
         return [] if alone is None else resized(deployment, [alone], {alone["metadata"]["name"]: within.replicas})
@@ -565,7 +565,7 @@ def _tidied_when_done(deployment: Tree, old: Sequence[Tree]) -> list[Action]:
     return tidied(deployment, old) if is_done else []
 
 
-def _told(
+def _status_update(
     deployment: Tree, sets: Sequence[Tree], new: Tree | None, now: datetime, created: Tree | None = None
 ) -> list[Action]:
     status = new_status(deployment, sets, new, bounds(deployment).least, now)

@@ -219,11 +219,11 @@ def reconcile(job: Tree, owned: Sequence[Tree], now: datetime) -> list[Action]:
     counted = tally(job, owned, now)
     end = _end(job, counted, now)
     adjusted = _ended(job, counted) if end else _adjusted(job, counted, now)
-    status, told = _status(job, counted, adjusted, end, now)
+    status, events = _status(job, counted, adjusted, end, now)
     done = [pod for pod in owned if is_tracked(pod) and (end or not pods.is_active(pod))]
     # The status is written before the finalizers are removed, so no pod is lost. Both happen in one reconciliation, so
     # no pod is counted twice.
-    return [*actions.status(JOBS, job, status), *told, *map(_released, done), *_deadline(job, status, now), *adjusted]
+    return [*actions.status(JOBS, job, status), *events, *map(_released, done), *_deadline(job, status, now), *adjusted]
 
 
 def _finished(job: Tree) -> Tree | None:
@@ -321,7 +321,7 @@ def _status(
     created = sum(isinstance(each, Create) for each in adjusted)
     removed = sum(isinstance(each, Delete) for each in adjusted)
     removing = {id(each.target) for each in adjusted if isinstance(each, Delete)}
-    listed, told, start = _suspension(job, end is not None, now)
+    listed, events, start = _suspension(job, end is not None, now)
     counts = {
         "active": len(counted.active) + created - removed,
         "succeeded": counted.succeeded,
@@ -338,8 +338,8 @@ def _status(
     status |= completed(job, counted)
     if end is not None:
         listed, more, times = _closed(job, listed, end, now)
-        told, status = [*told, *more], status | times
-    return status | ({"conditions": listed} if listed else {}), told
+        events, status = [*events, *more], status | times
+    return status | ({"conditions": listed} if listed else {}), events
 
 
 def _suspension(job: Tree, ending: bool, now: datetime) -> tuple[conditions.Conditions, list[Action], str]:

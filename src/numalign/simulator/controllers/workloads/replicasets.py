@@ -95,11 +95,11 @@ def status(replicaset: Tree, owned: Sequence[Tree], now: datetime, refused: str 
         "availableReplicas": sum(pods.is_available(pod, min_ready(replicaset), now) for pod in active),
         "terminatingReplicas": sum(pods.is_terminating(pod) and not pods.is_finished(pod) for pod in owned),
     }
-    told = _failure(replicaset, refused, now)
+    listed = _failure(replicaset, refused, now)
     # kube-controller-manager omits zero counts except these two.
     kept = {name: count for name, count in counts.items() if count or name in ("replicas", "terminatingReplicas")}
     generation = {"observedGeneration": replicaset["metadata"].get("generation", 0)}
-    return kept | generation | ({"conditions": told} if told else {})
+    return kept | generation | ({"conditions": listed} if listed else {})
 
 
 def _failure(replicaset: Tree, refused: str, now: datetime) -> list[Tree]:
