@@ -11,9 +11,10 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
+from numalign.simulator import clock
 from numalign.simulator.apiserver.storage.resources import LEASES, NODES, PODS
 from numalign.simulator.apiserver.verbs.api import Change
-from numalign.simulator.controllers.framework import conditions, matching, moments, pods
+from numalign.simulator.controllers.framework import conditions, matching, pods
 from numalign.simulator.controllers.framework.actions import Action, Delete, MergePatch, RecordEvent, Requeue, Update
 from numalign.simulator.controllers.framework.runner import ControllerContext
 from numalign.simulator.controllers.framework.views import Key, full_name, key_of
@@ -128,7 +129,7 @@ def _unready_pods(on_node: Sequence[Tree], now: datetime) -> list[Action]:
     actions: list[Action] = []
     for pod in filter(pods.is_ready, on_node):
         ready = conditions.find(conditions.listed(pod), "Ready") or {}
-        unready = ready | {"status": "False", "lastTransitionTime": moments.written(now)}
+        unready = ready | {"status": "False", "lastTransitionTime": clock.text(now)}
         listed = [unready if each is ready else each for each in conditions.listed(pod)]
         body = {"metadata": {"uid": pod["metadata"]["uid"]}, "status": {"conditions": listed}}
         actions += [
@@ -145,7 +146,7 @@ def _tainted(node: Tree, now: datetime) -> list[Action]:
     kept = [taint for taint in before if taint["key"] not in OURS or _identity(taint) in wanted]
     there = {_identity(taint) for taint in kept}
     added = [
-        {"key": key, "effect": effect, "timeAdded": moments.written(now)}
+        {"key": key, "effect": effect, "timeAdded": clock.text(now)}
         for key, effect in wanted
         if (key, effect) not in there
     ]

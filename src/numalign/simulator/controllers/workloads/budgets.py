@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
+from numalign.simulator import clock
 from numalign.simulator.apiserver.storage.resources import (
     DEPLOYMENTS,
     PODDISRUPTIONBUDGETS,
@@ -16,7 +17,7 @@ from numalign.simulator.apiserver.storage.resources import (
     Resource,
 )
 from numalign.simulator.apiserver.verbs.api import Change
-from numalign.simulator.controllers.framework import actions, conditions, matching, moments, owners, pods
+from numalign.simulator.controllers.framework import actions, conditions, matching, owners, pods
 from numalign.simulator.controllers.framework.actions import Action, RecordEvent, Requeue
 from numalign.simulator.controllers.framework.runner import ControllerContext
 from numalign.simulator.controllers.framework.views import Key, Views
@@ -124,8 +125,8 @@ def _disrupted(budget: Tree, selected: Sequence[Tree], now: datetime) -> tuple[T
     written = (budget.get("status") or {}).get("disruptedPods") or {}
     there = {pod["metadata"]["name"] for pod in selected if not pods.is_terminating(pod)}
     until = timedelta(seconds=DELETION_TIMEOUT)
-    kept = {name: at for name, at in written.items() if name in there and (moments.read(at) or now) + until > now}
-    waits = [DELETION_TIMEOUT - (moments.since(at, now) or 0.0) for at in kept.values()]
+    kept = {name: at for name, at in written.items() if name in there and (clock.parsed(at) or now) + until > now}
+    waits = [DELETION_TIMEOUT - (clock.seconds_since(at, now) or 0.0) for at in kept.values()]
     return kept, [Requeue(min(waits))] if waits else []
 
 

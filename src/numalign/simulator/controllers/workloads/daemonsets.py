@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
+from numalign.simulator import clock
 from numalign.simulator.apiserver.storage.resources import DAEMONSETS, NODES, PODS
 from numalign.simulator.apiserver.verbs.api import Change
-from numalign.simulator.controllers.framework import actions, matching, moments, owners, pods
+from numalign.simulator.controllers.framework import actions, matching, owners, pods
 from numalign.simulator.controllers.framework.actions import Action, Create, Delete, RecordEvent, Requeue
 from numalign.simulator.controllers.framework.runner import ControllerContext
 from numalign.simulator.controllers.framework.views import Key, full_name
@@ -121,7 +122,7 @@ def _managed(daemonset: Tree, node: Tree, there: Sequence[Tree], spec: Tree, now
 
 def _replaced(daemonset: Tree, pod: Tree, now: datetime) -> list[Action]:
     # A kubelet that rejects the pod would reject a replacement at once.
-    age = moments.since(pod["metadata"].get("creationTimestamp"), now)
+    age = clock.seconds_since(pod["metadata"].get("creationTimestamp"), now)
     if pods.phase(pod) == "Failed" and age is not None and age < FAILED_PODS_STAY:
         return [Requeue(FAILED_PODS_STAY - age)]
     where = f"{full_name(pod)} on node {target(pod)}"

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from numalign.simulator import clock
 from numalign.simulator.apiserver.storage.resources import DEPLOYMENTS, PODS, REPLICASETS
 from numalign.simulator.apiserver.verbs.api import Change
-from numalign.simulator.controllers.framework import actions, conditions, moments, owners, pods
+from numalign.simulator.controllers.framework import actions, conditions, owners, pods
 from numalign.simulator.controllers.framework.actions import (
     Action,
     Create,
@@ -66,7 +67,7 @@ def recheck(deployment: Tree, status: Tree, now: datetime) -> float | None:
     if is_complete(deployment, status) or progressing["reason"] == TIMED_OUT:
         return None
     # One second more, because timestamps have whole seconds.
-    return max(0.0, seconds - (moments.since(progressing.get(UPDATED), now) or 0.0)) + 1
+    return max(0.0, seconds - (clock.seconds_since(progressing.get(UPDATED), now) or 0.0)) + 1
 
 
 def paused(deployment: Tree, now: datetime) -> Conditions | None:
@@ -135,7 +136,7 @@ def _put(listed: Conditions, status: str, reason: str, message: str, now: dateti
 
 
 def _touched(listed: Conditions, now: datetime) -> Conditions:
-    return [each | {UPDATED: moments.written(now)} if each["type"] == PROGRESSING else each for each in listed]
+    return [each | {UPDATED: clock.text(now)} if each["type"] == PROGRESSING else each for each in listed]
 
 
 def _has_progressed(deployment: Tree, counts: Tree) -> bool:
@@ -152,7 +153,7 @@ def _has_progressed(deployment: Tree, counts: Tree) -> bool:
 def _is_late(deployment: Tree, found: Tree | None, now: datetime) -> bool:
     if found is None or found["reason"] == DONE:
         return False
-    elapsed, seconds = moments.since(found.get(UPDATED), now), deadline(deployment)
+    elapsed, seconds = clock.seconds_since(found.get(UPDATED), now), deadline(deployment)
     return found["reason"] == TIMED_OUT or (elapsed is not None and seconds is not None and elapsed > seconds)
 
 
