@@ -37,13 +37,8 @@ class DaemonSets:
     def setup(self, context: ControllerContext) -> None:
         self._context = context
         context.views.watch(DAEMONSETS, lambda change: context.enqueue(change.key))
-        context.views.watch(PODS, self._pod_changed)
+        context.views.watch(PODS, lambda change: context.enqueue_controller(change, DAEMONSETS))
         context.views.watch(NODES, self._node_changed)
-
-    def _pod_changed(self, change: Change) -> None:
-        held = owners.controller(change.tree)
-        if held is not None and held["kind"] == DAEMONSETS.kind:
-            self._context.enqueue((change.key[0], held["name"]))
 
     def _node_changed(self, change: Change) -> None:
         if change.old is not None and _decisive(change.old) == _decisive(change.tree):

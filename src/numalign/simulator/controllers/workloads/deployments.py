@@ -440,13 +440,8 @@ class Deployments:
     def setup(self, context: ControllerContext) -> None:
         self._context = context
         context.views.watch(DEPLOYMENTS, lambda change: context.enqueue(change.key))
-        context.views.watch(REPLICASETS, self._replicaset_changed)
+        context.views.watch(REPLICASETS, lambda change: context.enqueue_controller(change, DEPLOYMENTS))
         context.views.watch(PODS, self._pod_changed)
-
-    def _replicaset_changed(self, change: Change) -> None:
-        held = owners.controller(change.tree)
-        if held is not None and held["kind"] == DEPLOYMENTS.kind:
-            self._context.enqueue((change.key[0], held["name"]))
 
     def _pod_changed(self, change: Change) -> None:
         # Only deleted pods matter: Recreate waits for the last pod of the old template.

@@ -15,7 +15,6 @@ from typing import Final
 from numalign.kube.backoff import Exponential
 from numalign.simulator import clock
 from numalign.simulator.apiserver.storage.resources import JOBS, PODS
-from numalign.simulator.apiserver.verbs.api import Change
 from numalign.simulator.controllers.framework import actions, conditions, owners, pods
 from numalign.simulator.controllers.framework.actions import Action, Create, Delete, MergePatch, RecordEvent, Requeue
 from numalign.simulator.controllers.framework.runner import ControllerContext
@@ -199,12 +198,7 @@ class Jobs:
     def setup(self, context: ControllerContext) -> None:
         self._context = context
         context.views.watch(JOBS, lambda change: context.enqueue(change.key))
-        context.views.watch(PODS, self._pod_changed)
-
-    def _pod_changed(self, change: Change) -> None:
-        held = owners.controller(change.tree)
-        if held is not None and held["kind"] == JOBS.kind:
-            self._context.enqueue((change.key[0], held["name"]))
+        context.views.watch(PODS, lambda change: context.enqueue_controller(change, JOBS))
 
     def reconcile(self, key: Key) -> Iterable[Action]:
         views = self._context.views

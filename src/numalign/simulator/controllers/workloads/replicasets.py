@@ -27,10 +27,8 @@ class ReplicaSets:
         context.views.watch(PODS, self._pod_changed)
 
     def _pod_changed(self, change: Change) -> None:
-        held = owners.controller(change.tree)
-        if held is not None and held["kind"] == REPLICASETS.kind:
-            self._context.enqueue((change.key[0], held["name"]))
-        elif held is None and change.kind == "ADDED":
+        self._context.enqueue_controller(change, REPLICASETS)
+        if change.kind == "ADDED" and owners.controller(change.tree) is None:
             for replicaset in self._context.views[REPLICASETS].within(change.key[0]):
                 self._context.enqueue((change.key[0], replicaset["metadata"]["name"]))
 
