@@ -34,7 +34,7 @@ class Intent(Struct, frozen=True, kw_only=True):
 
 
 def intent(pod: ObjectMeta) -> Intent:
-    """What the annotations of this pod ask for."""
+    """The intent in the annotations of this pod."""
     return Intent(scope=_word(pod, SCOPE, SCOPES), strictness=_word(pod, STRICTNESS, STRICTNESSES))
 
 

@@ -30,7 +30,7 @@ from numalign.placement.rowmodel.state import RowState
 
 
 class AdmissionQuestion(Struct, frozen=True, kw_only=True):
-    """A pod for a node whose managers are known. `row`: with all pending pods charged."""
+    """A pod, and a node whose managers are restored. `row`: the node's row with all pending pods charged."""
 
     kubelet: Kubelet
     state: KubeletState
@@ -42,7 +42,7 @@ class AdmissionQuestion(Struct, frozen=True, kw_only=True):
 
 
 def answer(question: AdmissionQuestion) -> RowVerdict:
-    """What the managers do with the pod; it is in `possible` where it is aligned, even if to all zones."""
+    """The managers' verdict on the pod. `possible` has its zones if it is aligned, even to all zones."""
     state = question.state
     for pod in question.pending:
         state, outcome = admission.align(question.kubelet, state, pod)
@@ -63,7 +63,7 @@ def _not(code: Verdict, cause: Cause) -> RowVerdict:
 
 
 def _hangs_on_devices(question: AdmissionQuestion) -> bool:
-    """Whether devices that the kubelet or a plugin chooses freely are asked for more than once."""
+    """Whether the answer depends on which devices the kubelet or a plugin chooses."""
     row = question.row
     asked = Counter(column for step in question.program.steps for column, count in step.ask.devices if count)
     unsettled = {entry.column for entry in row.entries}

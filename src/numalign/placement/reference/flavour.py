@@ -91,7 +91,7 @@ class ReferenceFlavour:
             case ReportGone(node=name):
                 self._reports.pop(name, None)
                 self._cache.nrt_gone(name)
-                # Where nothing is reported, every pod may go.
+                # A node without a report accepts every pod.
                 return [Wake(name, WakeCause.REPORT)]
             case PodSeen(pod=pod):
                 return self._pod(pod)
@@ -129,7 +129,7 @@ class ReferenceFlavour:
         return False
 
     def follow(self, shape: Shape) -> None:
-        """The plugin is asked anew for every pod."""
+        """The plugin is evaluated anew for every pod."""
 
     def certainty(self, code: int, *, aligned: bool) -> int:
         """The plugin's scores say nothing about certainty."""
@@ -156,13 +156,13 @@ class ReferenceFlavour:
         return reference(self)
 
     def place(self, pod: Pod, shape: Shape, row: int) -> Decision | None:
-        """The pod on a row that somebody else has picked."""
+        """Places the pod on the chosen row."""
         score = self._code(demand.of(pod), self._columns.names[row])
         if score < 0:
             return None
         totals = nodetotals.totals(shape, self._columns)
         uid, node = demands.identity(pod), self._columns.names[row]
-        # A pod that is placed once more: what was decided before did not come about.
+        # The pod is placed again, so its former decision was not carried out.
         self._bind_failed(uid)
         self._cache.reserve(node, pod)
         self._reserved[uid] = Reserved(node, pod)
@@ -170,17 +170,17 @@ class ReferenceFlavour:
         return Decision(uid, node, score)
 
     def status(self, wanted: PodDemand, node: str) -> Status:
-        """What the plugin's filter says about a node; its cache does not hear of it."""
+        """The status of the plugin's filter for a node, without an effect on the cache."""
         return filter.decide(wanted, self._present.get(node), self._seen(node)).status
 
     def status_without(self, wanted: PodDemand, row: int, uids: Collection[str]) -> Status:
-        """The same if these pods were gone, where the plugin is set to look at that (scheduler plugin spec 16)."""
+        """The status without these pods, if the plugin is configured for preemption (scheduler plugin spec 16)."""
         node, victims = self._columns.names[row], tuple(pod for uid in uids if (pod := self._pods.get(uid)))
         gone = Preemption(victims, self._cache.placement(node)) if self._preempts else filter.NO_PREEMPTION
         return filter.decide(wanted, self._present.get(node), self._seen(node), gone).status
 
     def pods_on(self, row: int) -> list[str]:
-        """By uid, as far as they were seen there."""
+        """The pods on a row by uid."""
         node = self._columns.names[row]
         return [uid for uid, pod in self._pods.items() if pod.spec.node_name == node]
 
@@ -207,7 +207,7 @@ class ReferenceFlavour:
         return [Wake(node.metadata.name, WakeCause.NODE)]
 
     def _report(self, fact: ReportSeen | ReportRepeated) -> list[Wake]:
-        """Repeated ones count, too: the cache compares what else is written on them."""
+        """Passes a report on, also an unchanged one, because the cache compares its metadata."""
         if isinstance(fact, ReportRepeated):
             name, written = fact.node, fact.written
         else:

@@ -1,8 +1,8 @@
-"""Score: how well does this node suit this pod, from 0 to 100?
+"""Score: rates how well a node suits a pod, from 0 to 100.
 
 `score` is the whole extension point. LeastAllocated, MostAllocated and BalancedAllocation rate every NUMA node for a
 request set and keep the lowest rating that is not zero; LeastNUMANodes is `leastnuma` (scheduler plugin spec 8, 9).
-Request sets that ask for nothing have no say, which the plugin does not survive (docs/compatibility/plugin.md).
+Empty request sets are skipped; the plugin crashes on them (docs/compatibility/plugin.md).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ Rate = Callable[[Demand, NumaNode, Mapping[str, int]], int]
 
 
 class ReferenceScoring(Struct, frozen=True):
-    """How a profile scores: by which strategy, and which resource weighs how much (one, if not told)."""
+    """How a profile scores: by which strategy, and which resource weighs how much (default 1)."""
 
     strategy: Strategy = Strategy.LEAST_ALLOCATED
     weights: Mapping[str, int] = {}

@@ -19,9 +19,9 @@ from numalign.kubelet.machine.machine import Core, Machine, Zone
 from numalign.kubelet.topologymanager import mask as masks
 
 MAKES = 1024
-"""Different machines that are remembered."""
+"""Number of machines that are cached."""
 HISTOGRAMS = 4096
-"""Of each machine: zones with different CPUs free."""
+"""Number of cached results per machine: zones with their free CPUs."""
 
 
 class Cores(Struct, frozen=True, dict=True):
@@ -47,7 +47,7 @@ class Cores(Struct, frozen=True, dict=True):
     @cached_property
     def histogram(self) -> Callable[[int, int], tuple[int, ...]]:
         """The same of one zone, by its position and its free CPUs."""
-        # From report to report, and from node to node of one make, most zones have the same CPUs free.
+        # From report to report, and between nodes of one hardware type, most zones have the same CPUs free.
         return lru_cache(maxsize=HISTOGRAMS)(self._counted)
 
     def _counted(self, place: int, free: int) -> tuple[int, ...]:
@@ -105,7 +105,7 @@ class Cores(Struct, frozen=True, dict=True):
 
     @property
     def _averages_hold(self) -> bool:
-        """Sockets of one size, or none with a sibling in its zone: else the kubelet mistakes some for free ones."""
+        """Whether sockets have one size, or none shares its zone; otherwise the kubelet takes some for free ones."""
         sizes = {cpus.bit_count() for cpus in self.topology.sockets.values()}
         return len(sizes) <= 1 or all(own & (own - 1) == 0 for own in self.sockets)
 

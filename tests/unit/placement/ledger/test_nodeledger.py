@@ -10,7 +10,7 @@ from numalign.placement.columns.holdings import Entry, Holding
 from numalign.placement.columns.nodefacts import RowFacts
 from numalign.placement.columns.resources import CPU, MEMORY, Resources
 from numalign.placement.ledger.charges import Cover, PodLife
-from numalign.placement.ledger.nodeledger import NodeLedger, Row, Shortfalls, UnknownPods
+from numalign.placement.ledger.nodeledger import NodeLedger, Row, UnexplainedSpots, UnknownPods
 from numalign.placement.ledger.podrecord import SURE, PodRecord
 from tests.unit.placement import ledgerwords as words
 
@@ -172,5 +172,5 @@ SHORT = {
 
 @pytest.mark.parametrize("reports, sure, expected", SHORT.values(), ids=SHORT)
 def test_a_shortfall_is_counted(reports: list[int], sure: bool, expected: list[int]) -> None:
-    shortfalls = Shortfalls()
-    assert [shortfalls.note(short, sure=sure) for short in reports] == expected
+    spots = UnexplainedSpots()
+    assert [spots.note(short, sure=sure) for short in reports] == expected
