@@ -62,7 +62,7 @@ class InProcess:
         self.scheduler.cycle._binder = self
         self.scheduler.evictor.start = self.evict  # type: ignore[method-assign]
         self._victims: list[Pod] = []
-        self._books = self.scheduler.binder._books
+        self._records = self.scheduler.binder._records
         self._seen_again: dict[str, Pod] = {}
         self._next_tick = 0.0
         self.bound = 0
@@ -73,7 +73,7 @@ class InProcess:
 
     def start(self, bind: PendingBinding) -> None:
         """Instead of the binder: it is bound, and the watch says so."""
-        self._books.bound(bind)
+        self._records.bound(bind)
         self.bound += 1
         again = self._seen_again.pop(bind.decision.uid)
         meta = structs.replace(again.metadata, resource_version="2")

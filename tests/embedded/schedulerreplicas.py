@@ -108,7 +108,7 @@ class Replica:
 
     def _overhear(self, scheduler: Scheduler) -> None:
         """Which pods it was told to be bound."""
-        books, self._done = scheduler.binder._books, set[str]()
+        books, self._done = scheduler.binder._records, set[str]()
         tell = books.bound
 
         def bound(bind: PendingBinding) -> None:

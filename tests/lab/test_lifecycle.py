@@ -25,9 +25,9 @@ def home(able: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]
     """Labs of these tests alone, all of them down in the end."""
     place = tmp_path_factory.mktemp("labs")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(state.SHELF.variable, str(place))
+        patch.setenv(state.INSTANCES.variable, str(place))
         yield place
-        for name in state.SHELF.names():
+        for name in state.INSTANCES.names():
             numalign(f"lab down {name}")
 
 
@@ -44,7 +44,7 @@ def numalign(line: str) -> subprocess.CompletedProcess[str]:
 def up(name: str) -> LabState:
     done = numalign(f"lab up --name {name} {SMALL}")
     assert done.returncode == 0, done.stderr
-    found = state.SHELF.running(name)
+    found = state.INSTANCES.running(name)
     assert found is not None
     assert f"export KUBECONFIG={found.kubeconfig}" in done.stdout
     return found
@@ -100,7 +100,7 @@ def test_a_second_lab_runs_beside_the_first_and_down_leaves_nothing_of_it(first:
 
 
 def test_nothing_survives_a_lab_that_is_killed(first: LabState, home: Path) -> None:
-    last = state.SHELF.last_told("first")
+    last = state.INSTANCES.last_announced("first")
     assert last is not None
     assert running(last) == [piece.title for piece in last.pieces]
     os.kill(last.pid, signal.SIGKILL)

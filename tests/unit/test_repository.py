@@ -78,6 +78,27 @@ def test_every_module_introduces_itself(module: Path) -> None:
     assert ast.get_docstring(ast.parse(module.read_text()))
 
 
+YAML_READER = "src/numalign/api/decode/yamltext.py"
+WRITES_YAML = {"dump", "safe_dump", "SafeDumper"}
+FOLDERS = ("src", "tools", "benchmarks", "docs", "devkit")
+PROGRAMS = [path for folder in FOLDERS for path in ROOT.glob(f"{folder}/**/*.py")]
+
+
+def yaml_readers(module: Path) -> list[str]:
+    """What the module uses of a YAML library, apart from writing."""
+    nodes = list(ast.walk(ast.parse(module.read_text())))
+    imported = [each.module or "" for each in nodes if isinstance(each, ast.ImportFrom)]
+    used = [each for each in nodes if isinstance(each, ast.Attribute) and each.attr not in WRITES_YAML]
+    found = [name for name in imported if re.match(r"(yaml|ruamel|msgspec\.yaml)\b", name)]
+    return found + [each.attr for each in used if ast.unparse(each.value) in ("yaml", "msgspec.yaml")]
+
+
+def test_yaml_is_read_in_one_place() -> None:
+    """The hardened reader limits depth, aliases, numbers and tags; a second one would have to do so as well."""
+    found = {str(path.relative_to(ROOT)): names for path in PROGRAMS if (names := yaml_readers(path))}
+    assert set(found) == {YAML_READER}, found
+
+
 INSIDE = {"columns", "flavour", "tenants", "shapes", "mirror", "ledger", "verdicts", "evaluation", "committer"}
 """Parts of the engine that only `numalign.placement` may touch."""
 OUTSIDE = [path for path in MODULES if "placement" not in path.relative_to(ROOT).parts]

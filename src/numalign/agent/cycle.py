@@ -103,7 +103,7 @@ class SnapshotSource(Protocol):
 
     async def look(self, *, fresh: bool = ...) -> Snapshot: ...
 
-    def tell_version(self, kubelet: str) -> None: ...
+    def set_kubelet_version(self, kubelet: str) -> None: ...
 
 
 class Waiting(Protocol):
@@ -117,7 +117,7 @@ class Waiting(Protocol):
 class Standing(Struct):
     """The state that /readyz reports."""
 
-    told_at: float | None = None
+    confirmed_at: float | None = None
     """When the published report was last known to be correct; None: never."""
     withheld: tuple[str, ...] = ()
     """Why the last snapshot was not published."""
@@ -137,9 +137,9 @@ class Agent:
         """When hardware and configuration were last read."""
         self._backoff = BackoffManager()
         self._pods: frozenset[tuple[str, str]] = frozenset()
-        self._vouched: Settings | None = None
+        self._published: Settings | None = None
         """The configuration that was published before the kubelet's file changed."""
-        self._said: dict[str, object] = {}
+        self._logged: dict[str, object] = {}
         self.recorder = Recorder(client, Reporter(CONTROLLER, manner.instance))
         self.metrics = Metrics()
         self.metrics.watch(self.age, client.sender.metrics)
@@ -147,7 +147,7 @@ class Agent:
 
     def age(self) -> float | None:
         """Seconds since the published report was known to be correct."""
-        return None if self.standing.told_at is None else self._clock.now() - self.standing.told_at
+        return None if self.standing.confirmed_at is None else self._clock.now() - self.standing.confirmed_at
 
     @property
     def other(self) -> str:
@@ -155,7 +155,7 @@ class Agent:
         return self._publisher.guard.other
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Runs until cancelled."""
         while True:
             await self.round(await self._triggers.wait())
 
@@ -168,13 +168,13 @@ class Agent:
         check = over or self._node is None or bool(self.standing.failure)
         if check:
             self._checked = started
-            await self._ask_for_node()
+            await self._refresh_node()
         look = await self._settled(await self._looks.look(fresh=over or SOCKET in reasons))
         self.metrics.seconds.observe(number=self._clock.now() - started)
         self._note(look)
         if look.inventory is not None and not look.unknown:
             report = self._report(look.inventory)
-            await self._tell(report, started, check=check, periodic=reasons == {PERIOD})
+            await self._publish(report, started, check=check, periodic=reasons == {PERIOD})
 
     def _report(self, inventory: Inventory) -> NodeTopology:
         return inventory.report(self._name, self._manner.mode, self._manner.left_out)
@@ -184,25 +184,25 @@ class Agent:
         settings = look.readings.settings
         if not look.doubt or look.inventory is None:
             return look
-        if self._vouched != settings:
+        if self._published != settings:
             try:
                 known = await self._publisher.was_so_configured(self._report(look.inventory))
             except errors.KubeError:
                 known = False
-            self._vouched = settings if known else None
-        return look if self._vouched == settings else structs.replace(look, unknown=(*look.unknown, look.doubt))
+            self._published = settings if known else None
+        return look if self._published == settings else structs.replace(look, unknown=(*look.unknown, look.doubt))
 
-    async def _ask_for_node(self) -> None:
-        """The Node's uid changes when it is created again (exporter spec, D-33), and its kubelet may be another
-        version."""
+    async def _refresh_node(self) -> None:
+        """Reads the Node again: its uid changes when it is created again (exporter spec, D-33), and its kubelet may be
+        upgraded."""
         try:
             self._node = await self._client.get(NODES.at(self._name))
-            self._looks.tell_version(self._node.status.node_info.kubelet_version)
+            self._looks.set_kubelet_version(self._node.status.node_info.kubelet_version)
         except errors.NotFound:
             self._node = None
             self._triggers.ask_again(SOON)
         except errors.KubeError as problem:
-            self._say("node", "Failed to read the Node; keeping its last state", problem)
+            self._log_change("node", "Failed to read the Node; keeping its last state", problem)
 
     def _note(self, look: Snapshot) -> None:
         """Counts and logs the outcome of a snapshot."""
@@ -217,8 +217,8 @@ class Agent:
         if look.unknown:
             counts.withheld.add()
             self._triggers.ask_again(SOON)
-        self._say("problems", "Problems in the snapshot", *read.problems, *look.contradictions)
-        self._say("unknown", "Not publishing", *look.unknown)
+        self._log_change("problems", "Problems in the snapshot", *read.problems, *look.contradictions)
+        self._log_change("unknown", "Not publishing", *look.unknown)
         self._follow(frozenset((pod.namespace, pod.name) for pod in read.pods or ()))
 
     def _follow(self, pods: frozenset[tuple[str, str]]) -> None:
@@ -227,17 +227,17 @@ class Agent:
                 self._triggers.ask_again(seconds)
         self._pods = pods
 
-    async def _tell(self, topology: NodeTopology, looked_at: float, *, check: bool, periodic: bool) -> None:
+    async def _publish(self, topology: NodeTopology, taken_at: float, *, check: bool, periodic: bool) -> None:
         owner = {"name": self._name, "uid": self._node.metadata.uid} if self._node is not None else None
         try:
             outcome = await self._publisher.publish(topology, owner, check=check, periodic=periodic)
         except errors.KubeError as problem:
             return self._failed(problem)
         self.standing.failure = ""
-        self._say("failure", "Failed to publish NodeResourceTopology")
+        self._log_change("failure", "Failed to publish NodeResourceTopology")
         self.metrics.reports.add(outcome)
         if outcome != "stood back":
-            self.standing.told_at = looked_at
+            self.standing.confirmed_at = taken_at
         if outcome == "written":
             LOG.info("Published NodeResourceTopology", extra=about(node=self._name))
         self._note_others(outcome)
@@ -247,7 +247,7 @@ class Agent:
         self.metrics.reports.add("failed")
         self.metrics.failures.add(code)
         self.standing.failure = _in_words(problem)
-        self._say("failure", "Failed to publish NodeResourceTopology", self.standing.failure)
+        self._log_change("failure", "Failed to publish NodeResourceTopology", self.standing.failure)
         # Never longer than a period, so that the report is correct a period after the server recovers.
         pause = self._backoff.failed(self._clock.now(), self._clock.chance())
         self._triggers.ask_again(min(pause, self._period / 2))
@@ -256,13 +256,13 @@ class Agent:
         other, pruned = self.other, self._publisher.pruned
         self.metrics.stands_back.set(to=float(outcome == "stood back"))
         self.metrics.pruned.set(to=len(pruned))
-        if self._say(
+        if self._log_change(
             "other", "Another publisher owns this node's NodeResourceTopology; not publishing", *filter(None, [other])
         ):
-            self._accuse(other)
-        self._say("pruned", "The API server prunes attributes; its CustomResourceDefinition is older", *pruned)
+            self._report_other(other)
+        self._log_change("pruned", "The API server prunes attributes; its CustomResourceDefinition is older", *pruned)
 
-    def _accuse(self, other: str) -> None:
+    def _report_other(self, other: str) -> None:
         uid = self._node.metadata.uid if self._node is not None else ""
         regarding = ObjectReference(kind="Node", api_version="v1", name=self._name, uid=uid)
         note = f"{other} also writes this node's NodeResourceTopology; {CONTROLLER} stops publishing and retries later"
@@ -271,17 +271,18 @@ class Agent:
         )
         self.recorder.record(what)
 
-    def _say(self, topic: str, what: str, *details: object) -> bool:
-        """Logs a topic once, until its details change; True if the topic is new and a problem."""
-        told = tuple(map(str, details))
-        if self._said.get(topic, ()) == told:
+    def _log_change(self, topic: str, what: str, *details: object) -> bool:
+        """Logs the topic if its details changed; no details mean that it is resolved. Returns whether it logged a
+        problem."""
+        found = tuple(map(str, details))
+        if self._logged.get(topic, ()) == found:
             return False
-        self._said[topic] = told
-        if told:
-            LOG.warning("%s: %s", what, _listed(told), extra=about(node=self._name))
+        self._logged[topic] = found
+        if found:
+            LOG.warning("%s: %s", what, _listed(found), extra=about(node=self._name))
         else:
             LOG.info("Resolved: %s", what, extra=about(node=self._name))
-        return bool(told)
+        return bool(found)
 
 
 def _listed(details: Iterable[str]) -> str:

@@ -2,8 +2,8 @@
 
 `numalign agent run` calls `run`; `agent once` and `agent show` use `snapshot_reader` alone. Every source may be
 missing: without the kubelet's sockets, the kernel and the checkpoints remain. /healthz covers the process only: an
-unavailable kubelet or API server is no reason to restart the agent. /readyz tells whether the report is recent, and if
-not, why."""
+unavailable kubelet or API server is no reason to restart the agent. /readyz reports whether the report is recent, and
+if not, why."""
 
 from __future__ import annotations
 

@@ -2,8 +2,6 @@
 
 `up` creates and fills it; tests and campaigns use it."""
 
-from __future__ import annotations
-
 import logging
 import os
 import time
@@ -55,7 +53,7 @@ class Lab:
 
     def announce(self) -> None:
         self._announced = self._processes()
-        state.SHELF.announce(self.place, self._told())
+        state.INSTANCES.announce(self.place, self._told())
 
     def tend(self) -> None:
         """Restart programs that ended unexpectedly, and publish the list of processes if it changed."""

@@ -4,9 +4,6 @@
 /proc, and the node's folders as /var/lib/kubelet and /var/log. So kubelet, agent and device plugins use their usual
 paths, which are also short enough for sockets. The device plugin reads its devices from a file. Tests use `LabNode`."""
 
-from __future__ import annotations
-
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +17,7 @@ from numalign.kubelet.machine.machine import Machine
 from numalign.lab import machinetree, state
 from numalign.lab.processes import Part, ProgramSpec
 from numalign.lab.spec import LabSpec, NodeSpec
+from numalign.process import interpreter
 
 
 def of(spec: NodeSpec) -> Mapping[str, Any]:
@@ -44,7 +42,6 @@ CONFIG: Final = f"{KUBELET_ROOT}/config.yaml"
 KUBECONFIG: Final = f"{KUBELET_ROOT}/kubeconfig"
 AGENT_KUBECONFIG: Final = f"{KUBELET_ROOT}/agent.kubeconfig"
 DEVICES: Final = f"{KUBELET_ROOT}/devices.yaml"
-OURS: Final = (sys.executable, "-m", "numalign.cli")
 
 # No cgroups, no iptables, no sysctls: kubelets of a lab must not change the real machine (lab spec, "One kubelet").
 LAB_DECIDES: Final[dict[str, Any]] = {
@@ -165,7 +162,9 @@ def programs(spec: NodeSpec, place: NodePaths, found: Mapping[str, Path]) -> lis
         _program(spec, place, "kubelet", str(found["kubelet"]), *_kubelet_flags(spec.name)),
     ]
     if of(spec):
-        made.append(_program(spec, place, "device-plugin", *OURS, "device-plugin", "run", "--config", DEVICES))
+        made.append(
+            _program(spec, place, "device-plugin", *interpreter.NUMALIGN, "device-plugin", "run", "--config", DEVICES)
+        )
     return made
 
 
@@ -173,12 +172,14 @@ def publishers(lab: LabSpec, node: LabNode, found: Mapping[str, Path], admin: Pa
     """The publishers of a node, started once it is Ready: other publishers than ours do not wait for a kubelet."""
     made = []
     for reporter in lab.reporters(node.spec):
+        command: tuple[str, ...]
         if reporter == "nfd":
             name, login = "nfd", str(admin)
-            command = (str(found["nfd-topology-updater"]), *_nfd_flags(login))
+            flags = (f"-kubeconfig={login}", f"-kubelet-config-uri=file://{CONFIG}", "-sleep-interval=3s", "-port=0")
+            command = (str(found["nfd-topology-updater"]), *flags)
         else:
             name, login = "agent", AGENT_KUBECONFIG
-            command = (*OURS, "agent", "run", "--mode", reporter)
+            command = (*interpreter.NUMALIGN, "agent", "run", "--mode", reporter)
         made.append(_program(node.spec, node.place, name, *command, NODE_NAME=node.name, KUBECONFIG=login))
     return made
 
@@ -196,12 +197,3 @@ def _program(spec: NodeSpec, place: NodePaths, name: str, *command: str, **envir
 
 def _kubelet_flags(name: str) -> tuple[str, ...]:
     return (f"--kubeconfig={KUBECONFIG}", f"--config={CONFIG}", f"--hostname-override={name}", "--v=2")
-
-
-def _nfd_flags(login: str) -> tuple[str, ...]:
-    return (
-        f"-kubeconfig={login}",
-        f"-kubelet-config-uri=file://{CONFIG}",
-        "-sleep-interval=3s",
-        "-port=0",
-    )

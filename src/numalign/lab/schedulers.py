@@ -3,8 +3,6 @@
 `up` starts those that a lab asks for: `default-scheduler` is kube-scheduler, `reference` the scheduler with
 NodeResourceTopologyMatch, `numalign` ours."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,9 +11,9 @@ import msgspec
 from numalign.api.objects.pod import DEFAULT_SCHEDULER
 from numalign.lab import accounts, controlplane
 from numalign.lab.controlplane import ServerPlan
-from numalign.lab.node import OURS
 from numalign.lab.processes import ProgramSpec
 from numalign.lab.spec import LabSpec
+from numalign.process import interpreter
 
 REFERENCE, REFERENCE_PROGRAM = "reference", "reference-scheduler"
 ZONES_PLUGIN: Final = "NodeResourceTopologyMatch"
@@ -52,7 +50,15 @@ def programs(lab: LabSpec, plan: ServerPlan, found: dict[str, Path], kubeconfigs
         made.append(program(REFERENCE_PROGRAM, str(found[REFERENCE_PROGRAM]), *_go_flags(config)))
     if lab.scheduler:
         port = controlplane.free_port()
-        ours = (*OURS, "scheduler", "run", "--kubeconfig", str(kubeconfigs[accounts.SCHEDULER]), "--port", str(port))
+        ours = (
+            *interpreter.NUMALIGN,
+            "scheduler",
+            "run",
+            "--kubeconfig",
+            str(kubeconfigs[accounts.SCHEDULER]),
+            "--port",
+            str(port),
+        )
         made.append(program("scheduler", *ours, port=port))
     return made
 

@@ -3,8 +3,6 @@
 `up` locks a lab's folder and writes every change; the command line reads it. `clear` removes the folder after a
 crash."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal
@@ -61,14 +59,14 @@ class LabState(Struct, frozen=True):
     pieces: tuple[ProgramState, ...]
 
 
-SHELF: Final = background.Shelf(
-    kind="Lab", command="numalign lab", variable="NUMALIGN_LABS", place="labs", told=LabState
+INSTANCES: Final = background.Instances(
+    kind="Lab", command="numalign lab", variable="NUMALIGN_LABS", place="labs", content=LabState
 )
 
 
 def logs(name: str) -> dict[str, Path]:
     """The log files of a lab by program title, also of a lab that failed to start."""
-    place = SHELF.folder(name)
+    place = INSTANCES.folder(name)
     beside = {log.stem: log for log in sorted(place.glob(f"{CONTROL}/*.log"))}
     on_nodes = sorted(place.glob(f"{NODES}/*/{LOGS}/*.log"))
     return beside | {f"{log.parent.parent.name}/{log.stem}": log for log in on_nodes}
@@ -76,8 +74,8 @@ def logs(name: str) -> dict[str, Path]:
 
 def clear(name: str) -> bool:
     """End the remaining processes of a crashed lab and remove its folder; False if there was none."""
-    place = SHELF.folder(name)
-    state = SHELF.last_told(name)
+    place = INSTANCES.folder(name)
+    state = INSTANCES.last_announced(name)
     for piece in state.pieces if state is not None else ():
         if piece.pid is not None and piece.runs:
             os.kill(piece.pid, signal.SIGKILL)

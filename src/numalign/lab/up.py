@@ -5,8 +5,6 @@ a publisher. The calling process is the parent of every program; they end with i
 restarted, as by an init system. If a program fails to start, LabError contains the end of its log. Leaving the block
 removes the lab's folder; after a failed start the folder stays for its logs."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging
@@ -246,12 +244,12 @@ async def up(spec: LabSpec, say: Say = LOG.info) -> AsyncIterator[Lab]:
     specs.check(spec)
     preflight.require(len(spec.nodes), spec.reporter_count)
     try:
-        with state.SHELF.held(spec.name) as place:
+        with state.INSTANCES.held(spec.name) as place:
             _empty(place)
             async with _running(Lab(spec, place, say)) as lab:
                 yield lab
     finally:
-        if not state.SHELF.every():
+        if not state.INSTANCES.every():
             preflight.release()
 
 

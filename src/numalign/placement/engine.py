@@ -145,6 +145,10 @@ class Engine:
         """The same for many rows."""
         return self.flavour.certainties(codes, aligned=aligned)
 
+    def lacks_report(self, node: str) -> bool:
+        """Whether nothing is known about the node's zones, neither by a report nor by one that was deleted."""
+        return self.flavour.lacks_report(node)
+
     def waits_for_report(self, code: int) -> bool:
         """Whether a node that refuses a pod by this code may accept it after its next report."""
         return self.flavour.waits_for_report(code)

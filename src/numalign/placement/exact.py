@@ -43,6 +43,7 @@ from numalign.placement.kernels.plan import Scoring
 from numalign.placement.ledger.charges import PodLife
 from numalign.placement.ledger.nodeledger import Row
 from numalign.placement.ledger.sync import LedgerSync
+from numalign.placement.reports.deletedreports import DeletedReports
 from numalign.placement.rowmodel import evaluate
 from numalign.placement.rowmodel.evaluate import Verdict
 from numalign.placement.settings import Settings
@@ -70,7 +71,9 @@ class ExactFlavour:
     """Decisions on the mirrored ledger."""
 
     def __init__(self, settings: Settings, columns: Columns, shapes: Shapes, node_totals: NodeTotals) -> None:
-        self.mirror = LedgerSync(columns, shapes, self._placed_by_others, self._revised)
+        self.mirror = LedgerSync(
+            columns, shapes, self._placed_by_others, self._revised, DeletedReports(settings.keep_deleted_reports)
+        )
         self.committer = Committer(self.mirror, shapes, trust_bind_order=settings.trust_bind_order)
         weights = tuple(sorted((columns.column(name), weight) for name, weight in settings.weights.items()))
         self.evaluation = Evaluation(columns, Scoring(settings.strategy, weights), self._ask, scalar)
@@ -119,6 +122,10 @@ class ExactFlavour:
         if aligned:
             found[codes == NOT_REPORTED] = Certainty.UNKNOWN
         return found
+
+    def lacks_report(self, node: str) -> bool:
+        facts = self.mirror.ledger.facts(node)
+        return facts is None or not facts.rules.zones
 
     def waits_for_report(self, code: int) -> bool:
         return code in UNSURE

@@ -1,6 +1,6 @@
 """Named background processes: one folder each, with what the command line needs to find and stop them.
 
-Embedded clusters and labs each have a `Shelf`. A process locks its folder while it runs, and the operating system
+Embedded clusters and labs each have a `Instances`. A process locks its folder while it runs, and the operating system
 releases the lock when the process ends. A process id alone never decides whether it runs: ids are reused."""
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class AlreadyRuns(errors.BadObject):
 
 
 @dataclass(frozen=True)
-class Shelf(Generic[T]):
+class Instances(Generic[T]):
     """All instances of one kind. `place` is their folder in the user's state directory; `variable` is the environment
     variable that names another one."""
 
@@ -49,7 +49,7 @@ class Shelf(Generic[T]):
     command: str
     variable: str
     place: str
-    told: type[T]
+    content: type[T]
 
     @property
     def file(self) -> str:
@@ -84,20 +84,20 @@ class Shelf(Generic[T]):
     def already_runs(self, name: str) -> AlreadyRuns:
         return AlreadyRuns(self.kind, name, "", f"already runs; `{self.command} down {name}` ends it")
 
-    def announce(self, place: Path, told: T) -> None:
+    def announce(self, place: Path, content: T) -> None:
         """Writes the file atomically."""
         written = place / f"{self.file}.new"
-        written.write_bytes(msgspec.json.encode(told))
+        written.write_bytes(msgspec.json.encode(content))
         written.rename(place / self.file)
 
     def running(self, name: str) -> T | None:
         """What the instance of this name announced, if it runs."""
-        return self.last_told(name) if is_held(self.folder(name)) else None
+        return self.last_announced(name) if is_held(self.folder(name)) else None
 
-    def last_told(self, name: str) -> T | None:
+    def last_announced(self, name: str) -> T | None:
         """The last announcement, whether the process still runs or not."""
         try:
-            return msgspec.json.decode((self.folder(name) / self.file).read_bytes(), type=self.told)
+            return msgspec.json.decode((self.folder(name) / self.file).read_bytes(), type=self.content)
         except (OSError, msgspec.DecodeError):
             return None
 

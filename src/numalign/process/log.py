@@ -45,13 +45,13 @@ class Lines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         moment = datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
         fields: dict[str, object] = getattr(record, "about", {})
-        said = _one_line(record.getMessage())
+        message = _one_line(record.getMessage())
         trace = self.formatException(record.exc_info) if record.exc_info else ""
         if self._form == "json":
-            told = {"time": moment, "level": record.levelname.lower(), "logger": record.name, "message": said}
-            return msgspec.json.encode(told | fields | ({"trace": trace} if trace else {}), enc_hook=str).decode()
+            line = {"time": moment, "level": record.levelname.lower(), "logger": record.name, "message": message}
+            return msgspec.json.encode(line | fields | ({"trace": trace} if trace else {}), enc_hook=str).decode()
         pairs = "".join(f" {name}={_one_line(str(value))}" for name, value in fields.items())
-        return f"{moment} {record.levelname[0]} {record.name}: {said}{pairs}" + (f"\n{trace}" if trace else "")
+        return f"{moment} {record.levelname[0]} {record.name}: {message}{pairs}" + (f"\n{trace}" if trace else "")
 
 
 def _one_line(text: str) -> str:

@@ -11,16 +11,16 @@ import asyncio
 import contextlib
 import logging
 import os
-import sys
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from typing import Final, Protocol
 
 from numalign.kube.clock import Clock
+from numalign.process.interpreter import PYTHON
 
 LOG: Final = logging.getLogger(__name__)
-COMPILE: Final = (sys.executable, "-c", "from numalign.placement.engine import Engine; Engine().warm()")
-"""Numba keeps what it compiles beside the sources, in the user's cache folder, or in NUMBA_CACHE_DIR."""
+COMPILE: Final = (*PYTHON, "-c", "from numalign.placement.engine import Engine; Engine().warm()")
+"""Numba caches compiled code beside the sources, in the user's cache folder, or in NUMBA_CACHE_DIR."""
 LOWER_PRIORITY: Final = 10
 MANY_NODES: Final = 100
 PERIOD: Final = 1.0
@@ -35,14 +35,14 @@ class CompiledEngine(Protocol):
 
 
 async def when_large(engine: CompiledEngine, nodes: Callable[[], int], clock: Clock) -> bool:
-    """As soon as the cluster has many nodes; with few, there is nothing to gain for the memory that it takes."""
+    """Compiles once the cluster has many nodes. In a small cluster the gain does not justify the memory."""
     while nodes() < MANY_NODES:
         await clock.sleep(PERIOD)
     return await warmed(engine)
 
 
 async def warmed(engine: CompiledEngine, compiling: Sequence[str] = COMPILE) -> bool:
-    """Whether machine code serves from now on; if not, it was said why."""
+    """Whether the engine uses machine code from now on. If not, the reason was logged."""
     if engine.kernel is None:
         return False
     if find_spec("numba") is None:
@@ -55,13 +55,13 @@ async def warmed(engine: CompiledEngine, compiling: Sequence[str] = COMPILE) -> 
     try:
         return await asyncio.to_thread(engine.warm)
     except Exception as broken:
-        # Whatever is the matter with the compiler, pods can be placed without it.
+        # Pods can be placed without machine code, so no error of the compiler ends the scheduler.
         LOG.warning(WITHOUT, broken)
         return False
 
 
 async def _problem(command: Sequence[str]) -> str:
-    """Of a command that is carried out, its last words; empty: none."""
+    """Runs the command; the last line of its error output, or nothing if it succeeded."""
     nowhere = asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(
         *command, stdin=nowhere, stdout=nowhere, stderr=asyncio.subprocess.PIPE

@@ -17,8 +17,7 @@ from numalign.kube.clock import Clock
 from numalign.placement.decisions import Decision, Randomness
 from numalign.process.log import about
 from numalign.scheduler import metrics
-from numalign.scheduler.bind import binder as volumes
-from numalign.scheduler.bind.binder import PendingBinding, VolumeBinder
+from numalign.scheduler.bind.binder import PendingBinding, VolumeBinder, volume_plan
 from numalign.scheduler.choose import choose, filtering, messages
 from numalign.scheduler.choose.choose import Attempt, AttemptContext, Chosen, NoNode
 from numalign.scheduler.choose.cluster import Cluster
@@ -36,7 +35,7 @@ from numalign.scheduler.queue.queued import QueuedPod, Rejection
 
 LOG: Final = logging.getLogger(__name__)
 AT_ONCE: Final = 16
-"""Attempts in a row before watches and answers get their turn."""
+"""Attempts in a row before the event loop handles watch events and responses."""
 
 
 class BindQueue(Protocol):
@@ -117,7 +116,7 @@ class Cycle:
         self._turn_down(queued, found, attempt, profile)
 
     def _is_over(self, pod: Pod) -> bool:
-        """Not to be tried: on its way to the end, or to a node."""
+        """Whether the pod must not be scheduled: it is terminating, or already has a node."""
         if pod.metadata.deletion_timestamp is not None:
             note = f"skip schedule deleting pod: {pod.metadata.full_name}"
             self._publisher.warned(pod.metadata, "FailedScheduling", "Scheduling", note)
@@ -125,7 +124,7 @@ class Cycle:
         return pod.metadata.uid in self._cluster.assumed
 
     def _bind(self, queued: QueuedPod, decision: Decision, profile: Profile, begun: float) -> None:
-        plan = volumes.planned(queued.pod, profile, self._cluster.world, decision.node)
+        plan = volume_plan(queued.pod, profile, self._cluster.world, decision.node)
         if plan is not None:
             self._volumes.assume(plan)
         placed = self._cluster.assume(queued.pod, decision)
@@ -144,9 +143,9 @@ class Cycle:
             args=profile.preemption,
             profile=profile,
         )
-        told = self._preemptor.attempt(asked)
-        message = f"{refusal.message} {told.message}"
-        self._refuse(queued, refusal.rejection, message, attempt.now, nominated=told.nominated)
+        preempted = self._preemptor.attempt(asked)
+        message = f"{refusal.message} {preempted.message}"
+        self._refuse(queued, refusal.rejection, message, attempt.now, nominated=preempted.nominated)
 
     def _refuse(
         self, queued: QueuedPod, rejection: Rejection, message: str, begun: float, *, nominated: str | None = None
@@ -156,7 +155,7 @@ class Cycle:
             self._publisher.refused(waiting.pod, PendingReason(UNSCHEDULABLE, message, nominated))
         self._remember_refused(queued, metrics.UNSCHEDULABLE, message, begun)
         if nominated:
-            self._histories.tell(queued.pod.metadata, "nominated", node=nominated)
+            self._histories.record(queued.pod.metadata, "nominated", node=nominated)
         self._count(queued, metrics.UNSCHEDULABLE, begun)
 
     def _fail(self, queued: QueuedPod, message: str, begun: float) -> None:
@@ -186,7 +185,7 @@ class Cycle:
             )
         )
         node = found.decision.node
-        self._histories.tell(
+        self._histories.record(
             queued.pod.metadata, "node selected", attempt=queued.attempts, after=queued.cause, node=node
         )
 
@@ -203,7 +202,7 @@ class Cycle:
                 start=self.start,
             )
         )
-        self._histories.tell(queued.pod.metadata, result, attempt=queued.attempts, after=queued.cause, why=message)
+        self._histories.record(queued.pod.metadata, result, attempt=queued.attempts, after=queued.cause, why=message)
 
     async def _something_due(self) -> None:
         """Waits until the queue has something due, or until `wake` reports a change."""

@@ -55,20 +55,20 @@ NOTHING_SAID: Final = {"apiVersion": pluginargs.API_VERSION, "kind": configurati
 
 
 def defaults() -> Configuration:
-    """What counts where there is no file."""
+    """The configuration that applies without a file."""
     return settings.read(NOTHING_SAID, "defaults")
 
 
 class Setup(Struct, frozen=True, kw_only=True):
     config: Configuration = field(default_factory=defaults)
     instance: str = ""
-    """Who reports events: the scheduler's name and the host's."""
+    """The reporter of Events: the scheduler's name and the host name."""
     rng: Randomness | None = None
-    """Breaks ties; None: by the configuration's seed, or by chance."""
+    """Breaks ties. None: seeded by the configuration, or at random."""
 
 
 class Shared(TypedDict):
-    """What most parts are given."""
+    """Dependencies that most parts of the scheduler share."""
 
     publisher: Publisher
     counts: Metrics
@@ -78,7 +78,7 @@ class Shared(TypedDict):
 
 class Scheduler:
     def __init__(self, setup: Setup, client: Client, election: Election | None = None) -> None:
-        """Without an election it leads at once, alone."""
+        """Without an election the scheduler leads immediately."""
         config, clock = setup.config, client.sender.clock
         own = settings.ours(config)
         self._client, self._clock, self._election = client, clock, election
@@ -100,8 +100,8 @@ class Scheduler:
             "clock": clock,
             "histories": self.histories,
         }
-        books = BindResults(self.cluster, self.queue, volumes, **shared)
-        self.binder = Binder(client, books, volumes, leads=self.leads, workers=own.parallel_binds)
+        results = BindResults(self.cluster, self.queue, volumes, **shared)
+        self.binder = Binder(client, results, volumes, leads=self.leads, workers=own.parallel_binds)
         rng = random.Random(own.seed) if setup.rng is None else setup.rng
         self.evictor = self._made_evictor(gate)
         self.cycle = Cycle(
@@ -153,11 +153,11 @@ class Scheduler:
         )
 
     def leads(self) -> bool:
-        """Asked right before everything that only a leader may do."""
+        """Whether this process holds the lease; checked right before every action that only the leader may take."""
         return self._election is None or self._election.leads(self._clock.now())
 
     def _free_calls(self) -> int:
-        """Bindings at a time, less the pods that need one: Events may use as many calls."""
+        """The number of calls that bindings leave free, which Events may use."""
         return max(0, self._parallel_binds - self.queue.on_their_way)
 
     def now(self) -> float:
@@ -167,7 +167,7 @@ class Scheduler:
         return self._clock.wall()
 
     async def run(self, elector: Client | None = None) -> None:
-        """Until cancelled. `elector`: a client of its own for the lease."""
+        """Runs until cancelled. `elector`: a separate client for the lease."""
         watching = {} if self.config.delay_cache_until_active else self._watching()
         await tasks.together(self._lead(elector or self._client), {**watching, "tick": self._tick()})
 
@@ -179,7 +179,7 @@ class Scheduler:
             await self._work()
         else:
             if not self.config.delay_cache_until_active:
-                # To take in a large cluster takes longer than a lease may wait for its renewal.
+                # To read a large cluster takes longer than the lease may go without renewal.
                 await self.watched.synced()
             await leading.lead(elector, self._election, self._work, self._reporter)
 
@@ -204,7 +204,7 @@ class Scheduler:
 
 
 def _wakeups(profiles: Mapping[str, Profile], cluster: Cluster) -> dict[str, Wakeups]:
-    """What may help pods of each profile, with the profile's own rules; hardly anything helps those left alone."""
+    """The wake-up tables by profile, with the settings of the profile's own plugins."""
     found: dict[str, Wakeups] = {}
     for name, profile in profiles.items():
         rules = {rule.name: rule for rule in profile.filters}

@@ -258,7 +258,7 @@ class Metrics:
         self.sli_seconds.observe(label, number=seconds)
 
     def chose(self, seconds: float, phases: Mapping[str, float]) -> None:
-        """`phases`: empty, unless they were measured."""
+        """Observes the duration of a choice. `phases`: empty unless they were measured."""
         self.algorithm_seconds.observe(number=seconds)
         for phase, part in phases.items():
             self.phase_seconds.observe(phase, number=part)
@@ -279,8 +279,8 @@ STORAGE: Final = "storage"
 ATTACHABLE: Final = "attachable-volumes-"
 
 
-def lines(pods: Iterable[Pod]) -> Iterator[str]:
-    """One family after the other, each pod's in a row."""
+def resource_lines(pods: Iterable[Pod]) -> Iterator[str]:
+    """The metrics of pods as text, one family after the other."""
     counted = [pod for pod in pods if not pod.spec.node_name or pod.status.phase not in FINISHED]
     for family, amounts in ((REQUEST, requests.effective), (LIMIT, requests.capped)):
         yield from family.head()

@@ -18,29 +18,29 @@ NAME: Final = "numalign.io/placement"
 MOST_REMEMBERED: Final = 1024
 
 Zones = tuple[int, ...]
-"""Real ids, ascending."""
+"""Zone ids, ascending."""
 
 
 def of(decision: Decision) -> str:
-    """What is expected of a decision; empty: nothing of the pod is aligned."""
+    """The annotations for a decision; empty: no container of the pod is aligned."""
     return _written(decision.placement)
 
 
 @lru_cache(maxsize=MOST_REMEMBERED)
 def _written(placement: tuple[Aligned, ...]) -> str:
-    """Replicas have few different ones."""
+    """Cached, because replicas have few different placements."""
     possible = {each.container: each.zones for each in placement if each.zones}
     return encode(possible) if possible else ""
 
 
 def encode(possible: Mapping[str, Sequence[Zones]]) -> str:
-    """By container, the sets of zones of which the kubelet will choose one; a container without any is left out."""
+    """Encodes by container the sets of zones of which the kubelet will choose one; omits containers without one."""
     parts = [f"{grammar.word(name)}={_choices(sets)}" for name, sets in sorted(possible.items()) if sets]
     return grammar.tagged(";".join(parts))
 
 
 def decode(pod: ObjectMeta) -> dict[str, tuple[Zones, ...]] | None:
-    """What the pod carries; None: nothing, or nothing of a version that is known. BadObject where it is broken."""
+    """The pod's annotation; None: it has none, or one of an unknown version. BadObject if it is malformed."""
     text = pod.annotations.get(NAME)
     if text is None:
         return None

@@ -20,7 +20,7 @@ from numalign.placement.rules.volumes.volumebinding import VolumeBinding
 
 NAME: Final = configuration.NAME
 ZONES: Final = plugins.ZONES
-"""The plugin's name that users know from the Go scheduler; the engine answers for it."""
+"""The name of the zone plugin in kube-scheduler's configuration; the engine implements it."""
 
 
 class Scored(Struct, frozen=True):
@@ -29,7 +29,7 @@ class Scored(Struct, frozen=True):
 
 
 class Around(Struct, frozen=True):
-    """A rule that looks around, as a filter, a score or both."""
+    """A plugin whose result depends on other nodes, as a filter, a score or both."""
 
     concerns: Callable[[Pod], bool]
     filter: FilterRule[Any] | None
@@ -44,17 +44,17 @@ class Profile(Struct, frozen=True, kw_only=True, dict=True):
     """Whether NodeResourceTopologyMatch filters; otherwise node totals alone decide."""
     zones_weight: int = 1
     percentage: int = 100
-    """Of nodes to score; the search ends when so many are found (kube-scheduler spec 4.3). 0: as stock adapts it."""
+    """Percentage of nodes after which the search ends (kube-scheduler spec 4.3). 0: adapted to the cluster's size."""
     preemption: DefaultPreemptionArgs | None = None
     """Arguments of DefaultPreemption; None: preemption is disabled."""
     volumes: VolumeBinding | None = None
     """The plugin that plans the writes for a pod's claims before the pod is bound."""
     volume_seconds: float = 600.0
-    """How long volumes may take until the attempt is given up."""
+    """Seconds after which the attempt fails if volumes are not bound."""
 
     @cached_property
     def around(self) -> tuple[Around, ...]:
-        """The rules that do not judge nodes one by one."""
+        """The plugins whose result depends on other nodes."""
         filters: dict[int, FilterRule[Any]] = {id(rule): rule for rule in self.filters}
         scored = {id(scored.rule): scored for scored in self.scores}
         rules = {id(rule): rule for rule in (*self.filters, *(each.rule for each in self.scores))}
@@ -66,11 +66,11 @@ class Profile(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def surrounded(self) -> tuple[Surrounded, ...]:
-        """Those of them that say something else of the same pod now and then."""
+        """The plugins whose result for an equal pod may differ from attempt to attempt."""
         rules = (*self.filters, *(each.rule for each in self.scores))
         return tuple({id(rule): rule for rule in rules if isinstance(rule, Surrounded)}.values())
 
     @cached_property
     def alone(self) -> tuple[tuple[FilterRule[Any], AloneFilter[Any]], ...]:
-        """The filters that do."""
+        """The filters that evaluate each node by itself."""
         return tuple((rule, rule) for rule in self.filters if isinstance(rule, AloneFilter))

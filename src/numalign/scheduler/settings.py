@@ -23,15 +23,14 @@ from numalign.api.schedulerconfig import configuration, pluginargs
 from numalign.api.schedulerconfig.configuration import Configuration, Profile
 from numalign.api.schedulerconfig.pluginargs import Reader
 from numalign.api.schedulerconfig.plugins import NUMALIGN, ZONES, Point
-from numalign.placement import referenceargs as reference
-from numalign.placement import settings as engines
+from numalign.placement import referenceargs
 from numalign.placement.referenceargs import CacheArgs, NodeResourceTopologyMatchArgs
-from numalign.placement.settings import CacheMode, Flavour
+from numalign.placement.settings import CacheMode, Flavour, Settings, cache_mode
 from numalign.scheduler.queue import queue
 from numalign.scheduler.queue.pools import PodBackoff
 
 VERSION: Final = "numalign.io/v1alpha1"
-VERSIONS: Final = tuple(f"{reference.GROUP}/{version}" for version in reference.VERSIONS)
+VERSIONS: Final = tuple(f"{referenceargs.GROUP}/{version}" for version in referenceargs.VERSIONS)
 KNOWN: Final = (
     "flavour",
     "cacheMode",
@@ -41,10 +40,11 @@ KNOWN: Final = (
     "parallelBinds",
     "podMaxInUnschedulablePodsDuration",
     "deleteRejectedPods",
+    "keepDeletedReports",
 )
 INT64_MAX: Final = 2**63 - 1
 PARALLELISM: Final = 16
-"""kube-scheduler's, where nothing is said."""
+"""kube-scheduler's default."""
 ALWAYS: Final = (("SchedulingGates", Point.PRE_ENQUEUE),)
 """The API promises it."""
 
@@ -54,22 +54,24 @@ T = TypeVar("T", bound=Wire)
 class NumalignArgs(Wire, frozen=True, omit_defaults=False):
     flavour: Flavour = "exact"
     cache_mode: CacheMode | None = None
-    """None: the flavour's own."""
+    """None: the default of the flavour."""
     trust_bind_order: bool = False
     live_shapes: int = 1024
     seed: int | None = None
-    """Of the choice among nodes that are equally good; None: another one at each start."""
+    """Seed of the choice among equally good nodes; None: random at each start."""
     parallel_binds: int = 64
-    """Each has a connection of its own, and to open one takes more than a binding does; but a server that has many
-    bindings at a time before it writes them together, which takes less for each."""
+    """Bindings in flight at a time. Each uses its own connection, which costs more to open than a binding takes. But an
+    API server that gets many bindings at a time writes them together, which costs less for each."""
     pod_max_in_unschedulable_pods_duration: float = 300.0
-    """In seconds; kube-scheduler has a flag of this name."""
+    """Seconds; a flag of kube-scheduler."""
     delete_rejected_pods: bool = False
-    """Pods that we placed and a node did not admit."""
+    """Whether to delete pods that this scheduler bound and a kubelet rejected."""
+    keep_deleted_reports: float | None = None
+    """Seconds for which a deleted report stays in force; None: as long as its Node exists."""
 
 
 def read(value: object, source: str) -> Configuration:
-    """The configuration in a parsed file, or a BadObject with the path of what is wrong."""
+    """The configuration of a parsed file. BadObject names the field that is wrong."""
     config = configuration.read(value, source, READERS)
     file = fields.root(value, configuration.KIND, source)
     for plugin in READERS:
@@ -91,28 +93,31 @@ def looks_at_zones(profile: Profile) -> bool:
 
 
 def defaults(plugin: str) -> Wire | None:
-    """Settings of a plugin that nothing is written down for; None: it has none."""
+    """The default arguments of a plugin; None: it has no arguments."""
     return pluginargs.read(plugin, fields.root(None, configuration.KIND, ""), READERS)
 
 
-def engine(config: Configuration) -> engines.Settings:
-    """What the engine of this configuration is set to."""
+def engine(config: Configuration) -> Settings:
+    """The engine settings of this configuration."""
     own, topology = ours(config), zones(config)
     strategy = topology.scoring_strategy
-    return engines.Settings(
+    return Settings(
         flavour=own.flavour,
         cache_mode=own.cache_mode or _cache_mode(own, topology),
-        strategy=reference.Strategy(strategy.type) if strategy is not None else reference.Strategy.LEAST_ALLOCATED,
-        weights=reference.weights(topology),
+        strategy=referenceargs.Strategy(strategy.type)
+        if strategy is not None
+        else referenceargs.Strategy.LEAST_ALLOCATED,
+        weights=referenceargs.weights(topology),
         trust_bind_order=own.trust_bind_order,
         live_shapes=own.live_shapes,
+        keep_deleted_reports=own.keep_deleted_reports,
         profiles=tuple(profile.scheduler_name for profile in config.profiles if looks_at_zones(profile)),
         reference=topology,
     )
 
 
 def _cache_mode(own: NumalignArgs, topology: NodeResourceTopologyMatchArgs) -> CacheMode | None:
-    """With the Go plugin's decisions goes the cache that its own arguments select (scheduler plugin spec 10)."""
+    """The cache mode. The reference flavour uses the cache that the Go plugin's arguments select (plugin spec 10)."""
     if own.flavour == "exact":
         return None
     if topology.discard_reserved_nodes:
@@ -121,7 +126,7 @@ def _cache_mode(own: NumalignArgs, topology: NodeResourceTopologyMatchArgs) -> C
 
 
 def waiting(config: Configuration) -> queue.QueueSettings:
-    """What the queue of this configuration is set to."""
+    """The queue settings of this configuration."""
     backoff = PodBackoff(float(config.pod_initial_backoff_seconds), float(config.pod_max_backoff_seconds))
     return queue.QueueSettings(backoff=backoff, longest_parked=ours(config).pod_max_in_unschedulable_pods_duration)
 
@@ -130,7 +135,7 @@ def _topology_match(args: Field) -> NodeResourceTopologyMatchArgs:
     own = pluginargs.own_fields(args, ZONES, VERSIONS)
     pluginargs.refuse_unknown(own, NodeResourceTopologyMatchArgs)
     with pluginargs.under(own):
-        return reference.complete(fields.named(own) if own.given else {})
+        return referenceargs.complete(fields.named(own) if own.given else {})
 
 
 def _numalign(args: Field) -> NumalignArgs:
@@ -138,6 +143,7 @@ def _numalign(args: Field) -> NumalignArgs:
     if not own.given:
         return default
     fields.only(own, KNOWN)
+    kept = own.at("keepDeletedReports")
     mode, seed, longest = own.at("cacheMode"), own.at("seed"), own.at("podMaxInUnschedulablePodsDuration")
     read = NumalignArgs(
         flavour=fields.one_of(own.at("flavour"), get_args(Flavour), default.flavour),
@@ -146,13 +152,12 @@ def _numalign(args: Field) -> NumalignArgs:
         live_shapes=_count(own.at("liveShapes"), default.live_shapes),
         seed=fields.integer(seed, 0, INT64_MAX) if seed.given else None,
         parallel_binds=_count(own.at("parallelBinds"), default.parallel_binds),
-        pod_max_in_unschedulable_pods_duration=fields.duration(longest, default.pod_max_in_unschedulable_pods_duration),
+        pod_max_in_unschedulable_pods_duration=_seconds(longest, 0.0) or default.pod_max_in_unschedulable_pods_duration,
         delete_rejected_pods=_flag(own.at("deleteRejectedPods")),
+        keep_deleted_reports=_seconds(kept, 0.0) if kept.given else None,
     )
-    if read.pod_max_in_unschedulable_pods_duration < 0:
-        raise longest.bad(f"{errors.echo(longest.value)} is negative")
     with pluginargs.under(own):
-        engines.cache_mode(engines.Settings(flavour=read.flavour, cache_mode=read.cache_mode))
+        cache_mode(Settings(flavour=read.flavour, cache_mode=read.cache_mode))
     return read
 
 
@@ -160,7 +165,7 @@ READERS: Final[Mapping[str, Reader]] = {ZONES: _topology_match, NUMALIGN: _numal
 
 
 def _shared(config: Configuration, file: Field, plugin: str) -> Configuration:
-    """With the settings of one profile for all that say nothing of their own."""
+    """The configuration with one profile's arguments of the plugin applied to all profiles that do not set them."""
     written = dict(_written(file, plugin))
     if not written:
         return config
@@ -177,7 +182,7 @@ def _shared(config: Configuration, file: Field, plugin: str) -> Configuration:
 
 
 def _written(file: Field, plugin: str) -> Iterator[tuple[int, Field]]:
-    """Profiles that say something about the plugin, be it the default, by their number."""
+    """The indexes of profiles that set arguments of the plugin, even to the defaults."""
     for number, profile in enumerate(fields.items(file.at("profiles"))):
         for item in fields.items(profile.at("pluginConfig")):
             args = item.at("args")
@@ -191,7 +196,7 @@ def _first(config: Configuration, plugin: str, kind: type[T]) -> T:
 
 
 def _doubts(config: Configuration) -> Iterator[str]:
-    """What is written down and means something else than it seems to."""
+    """Warnings about settings that do not have the effect that they seem to have."""
     topology, own = zones(config), ours(config)
     for setting, meant in _unknown(topology.cache or CacheArgs()):
         yield f"{ZONES}: unknown value for {setting}; using {meant}, as the Go plugin does"
@@ -209,10 +214,10 @@ def _doubts(config: Configuration) -> Iterator[str]:
 
 def _unknown(cache: CacheArgs) -> Iterator[tuple[str, str]]:
     for name, written, meant in (
-        ("foreignPodsDetect", cache.foreign_pods_detect, reference.foreign_pods_detect(cache)),
-        ("resyncMethod", cache.resync_method, reference.resync_method(cache)),
-        ("informerMode", cache.informer_mode, reference.informer_mode(cache)),
-        ("resyncScope", cache.resync_scope, reference.resync_scope(cache)),
+        ("foreignPodsDetect", cache.foreign_pods_detect, referenceargs.foreign_pods_detect(cache)),
+        ("resyncMethod", cache.resync_method, referenceargs.resync_method(cache)),
+        ("informerMode", cache.informer_mode, referenceargs.informer_mode(cache)),
+        ("resyncScope", cache.resync_scope, referenceargs.resync_scope(cache)),
     ):
         if written is not None and written != meant:
             yield f"cache.{name}: {errors.echo(written)}", meant.value
@@ -220,6 +225,14 @@ def _unknown(cache: CacheArgs) -> Iterator[tuple[str, str]]:
 
 def _flag(field: Field) -> bool:
     return fields.boolean(field) if field.given else False
+
+
+def _seconds(field: Field, default: float) -> float:
+    """Nothing at all stands for the default; no time at all is no time."""
+    read = fields.duration_seconds(field) if field.given else default
+    if read < 0:
+        raise field.bad(f"{errors.echo(field.value)} is negative")
+    return read
 
 
 def _count(field: Field, default: int) -> int:
@@ -230,16 +243,16 @@ ARGS: Final = "args"
 
 
 def plain(config: Configuration) -> dict[str, Any]:
-    told: dict[str, Any] = _plain(config)
-    return told
+    values: dict[str, Any] = _plain(config)
+    return values
 
 
-def again(told: dict[str, Any], source: str) -> Configuration:
-    """BadObject where it is not what `plain` gives."""
+def again(values: dict[str, Any], source: str) -> Configuration:
+    """The inverse of `plain`. BadObject if the values are not of that form."""
     try:
-        profiles = [each | {ARGS: {}} for each in told["profiles"]]
-        config = msgspec.convert(told | {"profiles": profiles}, Configuration)
-        pairs = zip(config.profiles, told["profiles"], strict=True)
+        profiles = [each | {ARGS: {}} for each in values["profiles"]]
+        config = msgspec.convert(values | {"profiles": profiles}, Configuration)
+        pairs = zip(config.profiles, values["profiles"], strict=True)
         return structs.replace(config, profiles=tuple(_with_args(profile, each[ARGS]) for profile, each in pairs))
     except KeyError as missing:
         raise BadObject(configuration.KIND, source, f"configuration.{missing.args[0]}", "is missing") from None
@@ -247,10 +260,10 @@ def again(told: dict[str, Any], source: str) -> Configuration:
         raise BadObject(configuration.KIND, source, "configuration", f"cannot be read: {problem}") from None
 
 
-def _with_args(profile: Profile, told: dict[str, Any]) -> Profile:
-    usual = {name: defaults(name) for name in told}
+def _with_args(profile: Profile, values: dict[str, Any]) -> Profile:
+    usual = {name: defaults(name) for name in values}
     read: dict[str, Wire] = {
-        name: msgspec.convert(told[name], type(default), dec_hook=wire.decoded)
+        name: msgspec.convert(values[name], type(default), dec_hook=wire.decoded)
         for name, default in usual.items()
         if default is not None
     }
@@ -258,7 +271,7 @@ def _with_args(profile: Profile, told: dict[str, Any]) -> Profile:
 
 
 def _plain(thing: Any) -> Any:
-    """With defaults: structs of plugins leave them out by themselves."""
+    """A struct as plain values, with defaults, which the structs of plugins omit when they are encoded."""
     if isinstance(thing, Struct):
         return {field.encode_name: _plain(getattr(thing, field.name)) for field in structs.fields(thing)}
     if isinstance(thing, dict):

@@ -3,8 +3,6 @@
 `hosting` locks the folder of its cluster; `numalign cluster` lists the folders. It is separate from `hosting`, because
 listing clusters must not import the scheduler."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from msgspec import Struct
@@ -24,10 +22,10 @@ class RunningCluster(Struct, frozen=True):
     """A description for users."""
 
 
-SHELF: Final = background.Shelf(
-    kind="Cluster", command="numalign cluster", variable="NUMALIGN_CLUSTERS", place="clusters", told=RunningCluster
+INSTANCES: Final = background.Instances(
+    kind="Cluster", command="numalign cluster", variable="NUMALIGN_CLUSTERS", place="clusters", content=RunningCluster
 )
 AlreadyRuns = background.AlreadyRuns
 
-home, folder, held = SHELF.home, SHELF.folder, SHELF.held
-announce, running, every, end = SHELF.announce, SHELF.running, SHELF.every, SHELF.end
+home, folder, held = INSTANCES.home, INSTANCES.folder, INSTANCES.held
+announce, running, every, end = INSTANCES.announce, INSTANCES.running, INSTANCES.every, INSTANCES.end

@@ -63,7 +63,7 @@ class Script:
         machine = self.kubelet.machine
         return Snapshot(found, inventory.of(found, machine, looks.told(self.kubelet.initial())), self.unknown)
 
-    def tell_version(self, kubelet: str) -> None:
+    def set_kubelet_version(self, kubelet: str) -> None:
         self.version = kubelet
 
 

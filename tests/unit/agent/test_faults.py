@@ -160,7 +160,7 @@ def test_a_file_that_is_written_while_the_kubelet_runs_counts_once_it_has_starte
             node.admit("next", 2)
             await later(node, 3 * PERIOD)
             assert node.town.read() != node.truth()
-            assert any("start the kubelet anew" in why for why in another.standing.withheld)
+            assert any("restart the kubelet" in why for why in another.standing.withheld)
             node.restart()
             await mended(node)
             assert node.town.read().manager.policy == "restricted"

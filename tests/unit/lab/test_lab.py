@@ -17,7 +17,7 @@ from numalign.lab.state import ProgramState
 
 @pytest.fixture
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
-    monkeypatch.setenv(state.SHELF.variable, str(tmp_path))
+    monkeypatch.setenv(state.INSTANCES.variable, str(tmp_path))
     place = tmp_path / "a"
     made = Lab(LabSpec(name="a", nodes=()), place, lambda _: None)
     thing = ProgramSpec(name="thing", command=("/bin/sleep", "600"), log=place / "logs" / "thing.log")
@@ -29,7 +29,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
 
 
 def told() -> ProgramState:
-    found = state.SHELF.last_told("a")
+    found = state.INSTANCES.last_announced("a")
     assert found is not None
     return found.pieces[0]
 
@@ -55,7 +55,7 @@ def test_a_program_that_ended_by_itself_is_started_again_and_told(lab: Lab) -> N
 
 
 def test_nothing_is_written_while_nothing_changes(lab: Lab) -> None:
-    written = lab.place / state.SHELF.file
+    written = lab.place / state.INSTANCES.file
     before = written.stat().st_mtime_ns, written.stat().st_ino
     lab.tend()
     assert (written.stat().st_mtime_ns, written.stat().st_ino) == before

@@ -17,7 +17,7 @@ NODE = NodeState(name="node-0", machine="2x16", policy="none", scope="container"
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv(state.SHELF.variable, str(tmp_path))
+    monkeypatch.setenv(state.INSTANCES.variable, str(tmp_path))
     return tmp_path
 
 
@@ -30,7 +30,7 @@ def told(home: Path) -> LabState:
     log.write_text("first\nsecond\n")
     piece = ProgramState(name="kubelet", node="node-0", log=str(log), pid=None, began=None, starts=2)
     found = LabState("a", os.getpid(), "https://127.0.0.1:1", "k", "/tools", "1 node", (NODE,), (piece,))
-    state.SHELF.announce(home / "a", found)
+    state.INSTANCES.announce(home / "a", found)
     return found
 
 

@@ -15,7 +15,7 @@ from numalign.lab.state import LabState, ProgramState
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv(state.SHELF.variable, str(tmp_path))
+    monkeypatch.setenv(state.INSTANCES.variable, str(tmp_path))
     return tmp_path
 
 
@@ -36,7 +36,7 @@ def told(*pieces: ProgramState) -> LabState:
 
 def announced(home: Path, *pieces: ProgramState) -> None:
     (home / "a").mkdir()
-    state.SHELF.announce(home / "a", told(*pieces))
+    state.INSTANCES.announce(home / "a", told(*pieces))
 
 
 def test_a_piece_runs_if_its_process_is_the_one_that_was_meant() -> None:

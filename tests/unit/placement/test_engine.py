@@ -12,8 +12,9 @@ from numalign.api.nrt import normalise, wire
 from numalign.api.nrt.nodetopology import Amounts, NodeTopology, Zone
 from numalign.api.nrt.topologymanager import TopologyManager
 from numalign.api.objects.meta import ObjectMeta
-from numalign.api.objects.node import Node, NodeInfo, NodeStatus
+from numalign.api.objects.node import Node, NodeInfo, NodeSpec, NodeStatus
 from numalign.api.objects.pod import Pod
+from numalign.placement.columns.nodefacts import Assumption
 from numalign.placement.decisions import Code, Wake, WakeCause
 from numalign.placement.engine import Engine
 from numalign.placement.facts import BindFailed, NodeGone, NodeSeen, PodGone, PodSeen, ReportGone, ReportSeen, Tick
@@ -176,7 +177,7 @@ def test_a_node_that_takes_the_row_of_another_is_described_anew() -> None:
     known = engine("old")
     decided(known, pod("a", cpu=1))
     known.apply(NodeGone("old"))
-    known.apply(ReportGone("old"))
+    known.apply(ReportGone("old", 1.0))
     known.apply(NodeSeen(node("new")))
     known.apply(ReportSeen(report("new"), 1.0))
     found = decided(known, pod("p"))
@@ -187,15 +188,84 @@ def test_pods_stay_charged_while_their_node_is_away() -> None:
     known = engine("n")
     known.apply(PodSeen(bound(pod("a", cpu=12), "n"), 0.0))
     known.apply(NodeGone("n"))
-    known.apply(ReportGone("n"))
+    known.apply(ReportGone("n", 1.0))
     known.apply(NodeSeen(node()))
     assert decided(known, pod("p", cpu=6)).refused == {Code.TOTALS: 1}
 
 
-def test_a_report_that_is_gone_leaves_a_node_without_one() -> None:
+def test_a_deleted_report_stays_in_force_and_is_marked() -> None:
     known = engine("n")
-    assert known.apply(ReportGone("n")) == [Wake("n", WakeCause.REPORT)]
-    assert decided(known, pod("p", cpu=12)).score == 0
+    decided(known, pod("first", cpu=6))
+    assert known.apply(ReportGone("n", 1.0)) == []
+    known.apply(Tick(1e9))
+    assert decided(known, pod("large", cpu=9)).refused == {Code.DOES_NOT_FIT: 1}
+    assert decided(known, pod("second", cpu=6)).placement[0].zones == ((1,),)
+    assert decided(known, pod("third", cpu=4)).refused == {Code.DOES_NOT_FIT: 1}
+    assert marks(known) == {True}
+    known.apply(NodeSeen(structs.replace(node(), spec=NodeSpec(unschedulable=True))))
+    assert (known.lacks_report("n"), marks(known)) == (False, {True})
+
+
+def marks(known: Engine) -> set[bool]:
+    """Whether the nodes' reports are marked as deleted."""
+    known.flavour.refresh()
+    found = known.flavour.either(lambda exact: [exact.mirror.facts(row) for row in known.rows.values()], lambda _: [])
+    return {Assumption.REPORT_DELETED in facts.assumptions for facts in found if facts is not None}
+
+
+def test_a_report_that_comes_back_counts_and_is_not_marked() -> None:
+    known = engine("n")
+    known.apply(ReportGone("n", 1.0))
+    known.apply(ReportSeen(report(cpus=(16, 4)), 2.0))
+    assert (decided(known, pod("large", cpu=12)).node, marks(known)) == ("n", {False})
+
+
+def of_machine(uid: str = "u", boot: str = "b", cpus: int = 16, devices: int = 8) -> Node:
+    found = node("n", cpus, 110, **{NIC: devices})
+    status = structs.replace(found.status, node_info=NodeInfo(boot_id=boot))
+    return structs.replace(found, metadata=structs.replace(found.metadata, uid=uid), status=status)
+
+
+CONTRADICTIONS = {
+    "another Node": of_machine(uid="v"),
+    "booted again": of_machine(boot="c"),
+    "other CPUs": of_machine(cpus=24),
+}
+
+
+@pytest.mark.parametrize("contradiction", CONTRADICTIONS.values(), ids=CONTRADICTIONS.keys())
+def test_a_deleted_report_ends_when_the_node_is_another_machine(contradiction: Node) -> None:
+    known = Engine()
+    known.apply(NodeSeen(of_machine()))
+    known.apply(ReportSeen(report(), 0.0))
+    known.apply(ReportGone("n", 1.0))
+    known.apply(NodeSeen(of_machine(devices=0)))
+    assert not known.lacks_report("n"), "devices come and go"
+    assert Wake("n", WakeCause.REPORT) in known.apply(NodeSeen(contradiction))
+    assert known.lacks_report("n")
+
+
+def test_a_deleted_report_ends_with_its_node() -> None:
+    known = engine("n")
+    known.apply(ReportGone("n", 1.0))
+    known.apply(NodeGone("n"))
+    known.apply(NodeSeen(node()))
+    assert known.lacks_report("n")
+
+
+def test_a_deleted_report_ends_after_the_time_that_is_set() -> None:
+    known = engine("n", keep_deleted_reports=60.0)
+    known.apply(ReportGone("n", 10.0))
+    assert known.apply(Tick(69.0)) == []
+    assert not known.lacks_report("n")
+    assert known.apply(Tick(70.0)) == [Wake("n", WakeCause.REPORT)]
+    assert known.lacks_report("n")
+
+
+def test_a_deleted_report_ends_at_once_where_none_are_kept_and_in_the_reference_flavour() -> None:
+    for known in (engine("n", keep_deleted_reports=0.0), engine("n", flavour="reference")):
+        assert known.apply(ReportGone("n", 1.0)) == [Wake("n", WakeCause.REPORT)]
+        assert decided(known, pod("p", cpu=12)).score == 0
 
 
 def test_a_plain_report_is_read_with_what_the_node_says_by_now() -> None:
@@ -341,7 +411,7 @@ def test_odd_facts_never_raise() -> None:
     known = Engine()
     for fact in (
         NodeGone("x"),
-        ReportGone("x"),
+        ReportGone("x", 0.0),
         BindFailed("x"),
         PodGone(pod("x"), 0.0),
         PodSeen(pod("x"), 0.0),

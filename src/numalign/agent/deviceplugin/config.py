@@ -35,8 +35,8 @@ def read(value: object, source: str, zones: Sequence[int] = ANY_ZONE) -> Offers:
     fields.only(file, KEYS)
     plugins: dict[str, DevicePlugin] = {}
     for resource, section in fields.entries(file.at("devices")):
-        room = machinefile.MAX_DEVICES - sum(len(plugin.devices) for plugin in plugins.values())
-        plugins[resource] = machinefile.read_devices(resource, section, zones, room)
+        left = machinefile.MAX_DEVICES - sum(len(plugin.devices) for plugin in plugins.values())
+        plugins[resource] = machinefile.read_devices(resource, section, zones, left)
         _check_ids(section, plugins[resource])
     if not plugins:
         raise file.at("devices").bad('nothing is offered; write something like "devices: {example.com/nic: {0: 2}}"')

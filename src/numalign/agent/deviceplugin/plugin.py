@@ -109,7 +109,7 @@ class Plugin:
         try:
             while True:
                 changed = self._changed
-                devices = [_told(device) for device in self.offer.plugin.devices]
+                devices = [_message(device) for device in self.offer.plugin.devices]
                 yield protobuf.encode_message({"devices": devices}, DEVICES)
                 await changed.wait()
         finally:
@@ -147,7 +147,7 @@ class Plugin:
             raise rpc.CallFailed("INVALID_ARGUMENT", why)
 
 
-def _told(device: Device) -> Tree:
+def _message(device: Device) -> Tree:
     health = HEALTHY if device.healthy else UNHEALTHY
     # The kubelet distinguishes a missing topology from one without zones (exporter spec 2.4).
     where = {} if device.zones is None else {"topology": {"nodes": [{"id": zone} for zone in device.zones]}}

@@ -47,7 +47,7 @@ class Registered:
         """Serves and registers the plugin if needed; the next call retries what fails."""
         kubelet = _seen(self._kubelet)
         if kubelet is None:
-            return self._tell(
+            return self._log_failure(
                 f"there is no socket {self._kubelet}; the kubelet is not running yet, or uses another folder"
             )
         lost = self._served is None or _seen(self._socket) != self._served
@@ -56,9 +56,9 @@ class Registered:
                 await self._serve(again=lost)
                 await self._register()
             except rpc.CallFailed as problem:
-                self._tell("the kubelet does not answer" if problem.code == "UNAVAILABLE" else problem.text)
+                self._log_failure("the kubelet does not answer" if problem.code == "UNAVAILABLE" else problem.text)
             except (OSError, RuntimeError) as problem:
-                self._tell(f"{self._socket} cannot be served: {problem}")
+                self._log_failure(f"{self._socket} cannot be served: {problem}")
             else:
                 self._known_to, self._trouble = kubelet, ""
 
@@ -84,7 +84,7 @@ class Registered:
             await channel.close()
         LOG.info("Registered device plugin with kubelet", extra=_about(self.plugin.resource, self.plugin.offer))
 
-    def _tell(self, trouble: str) -> None:
+    def _log_failure(self, trouble: str) -> None:
         # Logged once, although it is retried.
         if trouble != self._trouble:
             LOG.warning(

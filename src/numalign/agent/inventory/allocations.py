@@ -21,7 +21,7 @@ from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.pod import Container, Pod, PodSpec
 from numalign.kubelet.cpu.state import CPUState
 from numalign.kubelet.device import DeviceState, Held, Ids
-from numalign.kubelet.machine import cores
+from numalign.kubelet.machine import zonecores
 from numalign.kubelet.memory.state import Block, MemoryState, charge
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
@@ -48,10 +48,12 @@ class Listed(Struct, frozen=True):
         return self.uid or f"{self.pod.namespace}/{self.pod.name}"
 
 
-class Books:
-    def __init__(self, kubelet: Kubelet, readings: Readings, match: Match, told: KnownUids) -> None:
+class Allocations:
+    """Combines the checkpoints and the listed pods into the state of the managers."""
+
+    def __init__(self, kubelet: Kubelet, readings: Readings, match: Match, uids: KnownUids) -> None:
         self._kubelet, self._readings, self._match = kubelet, readings, match
-        self._listed = [_who(pod, match, told) for pod in readings.pods or ()]
+        self._listed = [_identified(pod, match, uids) for pod in readings.pods or ()]
         self._known = {each.kept: each.identity for each in self._listed if each.kept}
 
     def state(self) -> KubeletState:
@@ -74,12 +76,12 @@ class Books:
     def _offer_contradicted(self) -> Iterator[str]:
         """Ignores CPUs that went offline since the kubelet started: it does not notice that."""
         cpu, offered = self._kubelet.cpu, self._readings.allocatable
-        told = masks.of(offered.cpus) & self._kubelet.machine.cpus if offered is not None else None
+        reported = masks.of(offered.cpus) & self._kubelet.machine.cpus if offered is not None else None
         expected = cpu.allocatable if cpu is not None else 0
-        if told is not None and told != expected:
+        if reported is not None and reported != expected:
             yield (
-                f"the kubelet lets pods have CPUs {cores.short_text(told) or 'none'}; by what"
-                f" {self._readings.settings_source} says it would be {cores.short_text(expected) or 'none'}"
+                f"the kubelet reports CPUs {zonecores.short_text(reported) or 'none'} as allocatable; with"
+                f" {self._readings.settings_source} they would be {zonecores.short_text(expected) or 'none'}"
             )
 
     def _active(self, each: Listed) -> Pod:
@@ -156,11 +158,11 @@ class Books:
         return state
 
 
-def _who(pod: PodResources, match: Match, told: KnownUids) -> Listed:
+def _identified(pod: PodResources, match: Match, uids: KnownUids) -> Listed:
     """The API server's uid takes precedence: a static pod has another one in its kubelet."""
     name = pod.namespace, pod.name
     kept = match.kept.get(name, "")
-    public = told.public.get(name)
+    public = uids.public.get(name)
     return Listed(pod, kept, public or ("" if podidentity.STATIC.fullmatch(kept) else kept))
 
 

@@ -139,13 +139,13 @@ def _of(value: object, name: str, node: str) -> Exclusions:
             KIND, name, "", f"is {errors.echo(value)}; write excludeList, resourceExclude or podExclude"
         )
     try:
-        told = decode.decode(
+        read = decode.decode(
             _ExclusionsFile, {KEYS.get(str(key).lower(), str(key)): each for key, each in value.items()}
         )
     except errors.BadObject as problem:
         raise errors.BadObject(KIND, name, problem.field, problem.why) from None
-    resources = on_node(told.exclude_list or {}, node) | on_node(told.resource_exclude or {}, node)
-    return Exclusions(resources, told.pod_exclude or ())
+    resources = on_node(read.exclude_list or {}, node) | on_node(read.resource_exclude or {}, node)
+    return Exclusions(resources, read.pod_exclude or ())
 
 
 def on_node(by_node: ByNode, node: str) -> frozenset[str]:

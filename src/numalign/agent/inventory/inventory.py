@@ -13,7 +13,7 @@ from typing import Literal
 from msgspec import Struct, structs
 
 from numalign.agent.inventory import exclusions, plainform, podidentity, startview
-from numalign.agent.inventory.allocations import Books
+from numalign.agent.inventory.allocations import Allocations
 from numalign.agent.inventory.exclusions import Exclusions
 from numalign.agent.inventory.plainform import real
 from numalign.agent.inventory.podidentity import KnownUids
@@ -44,7 +44,7 @@ class PlacementCache:
         self._kept: dict[str, tuple[PodAssignments, PodPlacement, PodPlacement]] = {}
 
     def started(self, machine: Machine, settings: Settings) -> Kubelet:
-        """StartRefusal where the kubelet would not start."""
+        """The kubelet model for this machine and configuration. StartRefusal where the kubelet would not start."""
         last = self._kubelet
         if last is not None and last.machine == machine and last.settings == settings:
             return last
@@ -55,16 +55,16 @@ class PlacementCache:
         kept = self._kept if kubelet is self._kubelet else {}
         found = {}
         for uid, pod in state.active.items():
-            books = _books(state, uid, pod)
+            assigned = _assignments(state, uid, pod)
             before = kept.get(uid)
-            if before is None or before[0] != books:
-                before = books, holdings.listed_of(kubelet, state, pod), holdings.of(kubelet, state, pod)
+            if before is None or before[0] != assigned:
+                before = assigned, holdings.listed_of(kubelet, state, pod), holdings.of(kubelet, state, pod)
             found[uid] = before
         self._kept = found
         return Pods(tuple(each[1] for each in found.values()), tuple(each[2] for each in found.values()))
 
 
-def _books(state: KubeletState, uid: str, pod: Pod) -> PodAssignments:
+def _assignments(state: KubeletState, uid: str, pod: Pod) -> PodAssignments:
     cpu, memory = state.cpu, state.memory
     return (
         pod,
@@ -130,7 +130,7 @@ class Inventory(Struct, frozen=True):
     answered: bool = True
     """Whether podresources answered."""
     contradictions: tuple[str, ...] = ()
-    """Where the kubelet's answer and its checkpoints or its configuration do not tell the same."""
+    """Where the kubelet's answer contradicts its checkpoints or its configuration."""
     dated: bool = True
     """Whether the kubelet's version is known; otherwise the newest is assumed."""
 
@@ -140,15 +140,15 @@ class Inventory(Struct, frozen=True):
         if mode == "own":
             return own if self.answered else report.with_capacities(own, self.kubelet.machine)
         counted = plainform.zones(self.kubelet.machine, self.allocatable, self.pods, mode, left_out.resources)
-        zones = tuple(_by_the_books(zone, books) for zone, books in zip(counted, own.zones, strict=True))
+        zones = tuple(_limited(zone, modelled) for zone, modelled in zip(counted, own.zones, strict=True))
         signed = [pod for pod in self.pods if not left_out.has(pod.namespace, pod.name)]
         return structs.replace(plainform.of(node, self.kubelet, signed, mode), zones=zones)
 
 
-def _by_the_books(zone: Zone, books: Zone) -> Zone:
-    """Checkpoints include plain init containers, pods that a restarted kubelet does not list yet, and how a block is
-    split."""
-    free = {name: each.available for name, each in books.resources.items()}
+def _limited(zone: Zone, modelled: Zone) -> Zone:
+    """Limits what is available to the modelled amounts, which come from checkpoints: these include plain init
+    containers, pods that a restarted kubelet does not list yet, and how a block is split."""
+    free = {name: each.available for name, each in modelled.resources.items()}
     resources = {
         name: Amounts(each.capacity, each.allocatable, min(each.allocatable, free.get(name, each.available)))
         for name, each in zone.resources.items()
@@ -156,17 +156,17 @@ def _by_the_books(zone: Zone, books: Zone) -> Zone:
     return structs.replace(zone, resources=resources)
 
 
-def of(readings: Readings, machine: Machine, told: KnownUids, placing: PlacementCache | None = None) -> Inventory:
-    """StartRefusal where no kubelet would start with these settings on this machine. `placing`: the cache of this
-    node."""
-    match, placing = podidentity.match(readings, told), placing or PlacementCache()
+def of(readings: Readings, machine: Machine, uids: KnownUids, placing: PlacementCache | None = None) -> Inventory:
+    """Models the node from one set of readings. `placing` is the cache of this node. StartRefusal where no kubelet
+    would start with these settings on this machine."""
+    match, placing = podidentity.match(readings, uids), placing or PlacementCache()
     evidence = Evidence(readings.cpu_checkpoint, readings.memory_checkpoint, readings.allocatable)
     seen = startview.of(machine, readings.settings, evidence)
     kubelet = placing.started(structs.replace(seen, devices=_plugins(readings, match.open)), readings.settings)
-    books = Books(kubelet, readings, match, told)
-    contradictions = tuple(books.contradictions())
+    allocations = Allocations(kubelet, readings, match, uids)
+    contradictions = tuple(allocations.contradictions())
     kubelet = with_reported_cpus(kubelet, readings.allocatable)
-    state = admission.collect(kubelet, books.state())
+    state = admission.collect(kubelet, allocations.state())
     return Inventory(
         kubelet,
         state,
@@ -189,20 +189,20 @@ def _plugins(readings: Readings, unlisted: frozenset[str]) -> dict[str, DevicePl
     found = {}
     for resource in sorted({*offered, *held, *registered}):
         known, used = offered.get(resource, {}), held.get(resource, {})
-        spoken_for = _held_by(unlisted, resource, readings)
-        healthy = [Device(each, zones, each not in spoken_for) for each, zones in sorted(known.items())]
-        sick = [Device(each, zones, healthy=False) for each, zones in sorted(used.items()) if each not in known]
+        reserved = _held_by(unlisted, resource, readings)
+        healthy = [Device(each, zones, each not in reserved) for each, zones in sorted(known.items())]
+        unhealthy = [Device(each, zones, healthy=False) for each, zones in sorted(used.items()) if each not in known]
         # A device with a topology without zones is not listed (exporter spec 2.4).
         hidden = registered.get(resource, frozenset()) - known.keys() if readings.allocatable is not None else ()
         found[resource] = DevicePlugin(
-            (*healthy, *_hidden(hidden, used), *(each for each in sick if each.id not in hidden))
+            (*healthy, *_hidden(hidden, used), *(each for each in unhealthy if each.id not in hidden))
         )
     return found
 
 
 def _held_by(uids: Iterable[str], resource: str, readings: Readings) -> frozenset[str]:
-    books = readings.device_checkpoint.state.pods if readings.device_checkpoint is not None else {}
-    containers = (held for uid in uids for held in books.get(uid, {}).values())
+    written = readings.device_checkpoint.state.pods if readings.device_checkpoint is not None else {}
+    containers = (held for uid in uids for held in written.get(uid, {}).values())
     return frozenset(each for held in containers for each in held.get(resource, ()))
 
 

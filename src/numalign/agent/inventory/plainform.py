@@ -150,14 +150,14 @@ def _memory(pod: PodResources) -> list[MemoryEntry]:
 
 
 def _drain(used: Tally, usable: Tally, blocks: list[MemoryEntry]) -> None:
-    """A block fills its zones one after the other, as far as there is room (D-07, kubelet spec 5.5).
+    """A block fills its zones one after the other, as far as they have free memory (D-07, kubelet spec 5.5).
 
     Blocks with the fewest zones come first: they have no alternative."""
     for block in sorted(blocks, key=lambda block: len(block.zones)):
         left = block.size
         for zone in block.zones if block.size else ():
-            room = usable[zone][block.type] - used[zone][block.type] if zone in usable else 0
-            part = max(0, min(left, room))
+            free = usable[zone][block.type] - used[zone][block.type] if zone in usable else 0
+            part = max(0, min(left, free))
             _add(used, zone, block.type, part)
             left -= part
 

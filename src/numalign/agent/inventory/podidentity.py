@@ -57,19 +57,19 @@ class Match(Struct, frozen=True):
     """Uids in the checkpoints without a pod, which may belong to a pod whose uid is unknown."""
 
 
-def match(readings: Readings, told: KnownUids) -> Match:
+def match(readings: Readings, uids: KnownUids) -> Match:
     written = checkpoint_uids(readings)
     holders = dict(_holders(readings))
     kept: dict[Name, str] = {}
     for pod in readings.pods or ():
         name = (pod.namespace, pod.name)
         found = next((holders[mark] for mark in _marks(pod) if mark in holders), None)
-        found = found or told.kept.get(name) or told.public.get(name)
+        found = found or uids.kept.get(name) or uids.public.get(name)
         if found:
             kept[name] = found
-    everybody = readings.pods is not None and len(kept) == len(readings.pods) and not told.unsure
+    complete = readings.pods is not None and len(kept) == len(readings.pods) and not uids.unsure
     # A kubelet that has just started lists no pods yet, but its checkpoints are valid.
-    return Match(kept, (written & told.uids if everybody else written) - frozenset(kept.values()))
+    return Match(kept, (written & uids.uids if complete else written) - frozenset(kept.values()))
 
 
 def checkpoint_uids(readings: Readings) -> frozenset[str]:
@@ -144,8 +144,9 @@ class UidLookup:
         self._client = client
         self._ask_kubelet_after = 0.0
 
-    async def told(self, written: frozenset[str], now: float) -> KnownUids:
-        """`written`: uids with entries in the checkpoints."""
+    async def known(self, written: frozenset[str], now: float) -> KnownUids:
+        """Asks the kubelet, and the API server if the kubelet does not know all of `written`, the uids in the
+        checkpoints."""
         kubelet = await self._by_kubelet(now)
         if kubelet is not None and written <= kubelet.uids:
             return kubelet

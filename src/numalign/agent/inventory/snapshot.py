@@ -32,7 +32,7 @@ EXCLUSIVE_ONLY: Final = Minor(1, 23)
 """From this minor on, shared CPUs are not listed."""
 
 
-def put_right(read: Readings, finished: Collection[Name], reference: ContainerRef | None = None) -> Readings:
+def corrected(read: Readings, finished: Collection[Name], reference: ContainerRef | None = None) -> Readings:
     minor = versions.parse(read.kubelet_version) or versions.NEWEST
     pods = read.pods
     if pods is None or minor >= ACTIVE_ONLY:
@@ -101,12 +101,12 @@ class SnapshotReader:
         self._reference = reference
         self._placing = PlacementCache()
 
-    def tell_version(self, kubelet: str) -> None:
-        """The version in the Node's status, such as v1.37.1."""
+    def set_kubelet_version(self, kubelet: str) -> None:
+        """Sets the version that the Node's status has, such as v1.37.1."""
         self.sources.kubelet_version = kubelet
 
     async def look(self, *, fresh: bool = False) -> Snapshot:
-        """`fresh`: read hardware and configuration again, too."""
+        """Takes a snapshot. `fresh`: read hardware and configuration again, too."""
         if fresh:
             self.sources.forget()
         for _ in range(TRIES):
@@ -117,12 +117,12 @@ class SnapshotReader:
 
     async def _once(self) -> Snapshot:
         read = await readings.read(self.sources)
-        told = await self._told(read)
-        read = put_right(read, told.finished, self._reference)
+        uids = await self._known_uids(read)
+        read = corrected(read, uids.finished, self._reference)
         if read.machine is None:
             return Snapshot(read, unknown=("/sys describes no machine",))
         try:
-            found = inventory.of(read, read.machine, told, self._placing)
+            found = inventory.of(read, read.machine, uids, self._placing)
             return Snapshot(read, found, (*_unknown(read), *self._unlisted(found)), _doubt(read))
         except (StartRefusal, Undecided) as refusal:
             why = f"the kubelet would not start with {read.settings_source} on this machine: {refusal}"
@@ -135,11 +135,11 @@ class SnapshotReader:
             return ()
         return ("the kubelet does not list all pods with allocations yet",)
 
-    async def _told(self, read: Readings) -> KnownUids:
+    async def _known_uids(self, read: Readings) -> KnownUids:
         written = podidentity.checkpoint_uids(read)
         if self._uids is None or not (read.pods or written):
             return KnownUids()
-        return await self._uids.told(written, self.sources.clock.now())
+        return await self._uids.known(written, self.sources.clock.now())
 
 
 def _hardware(read: Readings, machine: Machine) -> Inventory:
@@ -168,6 +168,6 @@ def _doubt(read: Readings) -> str:
     if not read.settings_unread:
         return ""
     return (
-        f"{read.settings_source} was written after the kubelet started, which goes by what it said before;"
-        " start the kubelet anew, or let --configz ask it"
+        f"{read.settings_source} changed after the kubelet started, and the kubelet still uses the previous content;"
+        " restart the kubelet, or read its configuration with --configz"
     )

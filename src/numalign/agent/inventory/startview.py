@@ -17,8 +17,8 @@ from numalign.api.decode import quantity
 from numalign.api.objects import resourcenames
 from numalign.kubelet import settings as options
 from numalign.kubelet.cpu.static import STRICT_RESERVATION
-from numalign.kubelet.machine.cores import short_text
 from numalign.kubelet.machine.machine import Core, HugePages, Machine, Zone
+from numalign.kubelet.machine.zonecores import short_text
 from numalign.kubelet.refusals import StartRefusal
 from numalign.kubelet.settings import Settings
 from numalign.kubelet.topologymanager import mask as masks
@@ -28,7 +28,7 @@ STATIC_MEMORY: Final = "Static"
 
 
 class Evidence(Struct, frozen=True):
-    """What the kubelet's answers and checkpoints tell about the machine that it found."""
+    """What the kubelet's answers and checkpoints show of the machine that it found."""
 
     cpu: CPUCheckpoint | None = None
     memory: MemoryCheckpoint | None = None
@@ -49,21 +49,21 @@ def changes(machine: Machine, settings: Settings, evidence: Evidence) -> Iterato
     before = {zone.id: zone for zone in _with_known_memory(machine, settings, evidence.memory).zones}
     for zone in machine.zones:
         if zone.id not in before:
-            yield f"zone {zone.id} came after the kubelet started, which does not know it; left out"
+            yield f"zone {zone.id} appeared after the kubelet started, which does not know it; ignored"
             continue
         now, then = _amounts(zone), _amounts(before[zone.id])
         for kind in sorted({*now, *then}):
             if now.get(kind, 0) != then.get(kind, 0):
                 yield (
-                    f"zone {zone.id} has {now.get(kind, 0)} bytes of {kind} by now,"
-                    f" and the kubelet counts on {then.get(kind, 0)} until it starts anew"
+                    f"zone {zone.id} has {now.get(kind, 0)} bytes of {kind} now;"
+                    f" the kubelet uses {then.get(kind, 0)} until it restarts"
                 )
     if came := _came(machine, settings, evidence):
-        yield f"CPUs {short_text(came)} came after the kubelet started, which does not know them; left out"
+        yield f"CPUs {short_text(came)} came online after the kubelet started, which does not know them; ignored"
     if went := _counted_on(settings, evidence) & ~machine.cpus:
         yield (
-            f"CPUs {short_text(went)} went off after the kubelet started,"
-            " which counts on them until it starts anew; left out"
+            f"CPUs {short_text(went)} went offline after the kubelet started,"
+            " which uses them until it restarts; ignored"
         )
 
 

@@ -139,7 +139,7 @@ async def forget(client: Client, node: str) -> Swept:
     return Swept()  # it was deleted with its Node
 
 
-async def run(client: Client, interval: float, grace: float, told: Callable[[Swept], object]) -> None:
+async def run(client: Client, interval: float, grace: float, note: Callable[[Swept], object]) -> None:
     """Sweeps every `interval` seconds, and after every deletion of a Node; until cancelled."""
     gone: asyncio.Queue[str] = asyncio.Queue()
 
@@ -148,11 +148,11 @@ async def run(client: Client, interval: float, grace: float, told: Callable[[Swe
             gone.put_nowait(change.old.metadata.name)
 
     nodes = Informer(client, NODES.everywhere(), noticed)
-    await tasks.together(_collect(client, (interval, grace), gone, told), {"nodes": nodes.run()})
+    await tasks.together(_collect(client, (interval, grace), gone, note), {"nodes": nodes.run()})
 
 
 async def _collect(
-    client: Client, pace: tuple[float, float], gone: asyncio.Queue[str], told: Callable[[Swept], object]
+    client: Client, pace: tuple[float, float], gone: asyncio.Queue[str], note: Callable[[Swept], object]
 ) -> None:
     clock, (interval, grace) = client.sender.clock, pace
     due = clock.now()
@@ -164,7 +164,7 @@ async def _collect(
         except TimeoutError:
             due, work = clock.now() + interval, sweep(client, grace)
         try:
-            told(await work)
+            note(await work)
         except errors.KubeError as problem:
             # The next sweep finds what was missed.
-            told(Swept(problems=(str(problem),)))
+            note(Swept(problems=(str(problem),)))

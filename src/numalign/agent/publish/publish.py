@@ -1,8 +1,8 @@
 """Writes the report to the API server: compares, applies, and renews the heartbeat.
 
 The agent's cycle calls `publish` after every snapshot; failures are raised as `kube.errors`, and the next snapshot
-brings a newer report. The object is read once per period: a deleted object is written again. `Published` tells who
-wrote the object, by its managed fields: the owner of zones and attributes is the publisher (exporter spec 1.6).
+brings a newer report. The object is read once per period: a deleted object is written again. `Published` shows
+who wrote the object, by its managed fields: the owner of zones and attributes is the publisher (exporter spec 1.6).
 `Ownership` decides whether to write: the agent takes over an old object once; if another publisher then overwrites it,
 the agent stops, and retries every ten periods. A label that claims the object also stops it (exporter spec 1.13)."""
 
@@ -73,9 +73,9 @@ def claimed_by(there: Published) -> str:
 def is_so_configured(there: Published, attributes: Iterable[Mapping[str, str]]) -> bool:
     """Whether an agent already published the same configuration of the kubelet."""
     signed = there.metadata.annotations.get(SIGNED, "")
-    told = {each.name: each.value for each in there.attributes if each.name in SETTINGS}
+    there_now = {each.name: each.value for each in there.attributes if each.name in SETTINGS}
     wanted = {each["name"]: each["value"] for each in attributes if each["name"] in SETTINGS}
-    return bool(signed and wanted) and wanted.items() <= told.items() and not written_by(there, signed)
+    return bool(signed and wanted) and wanted.items() <= there_now.items() and not written_by(there, signed)
 
 
 def written_by(there: Published, instance: str) -> str:
@@ -244,8 +244,8 @@ def _without_attributes(document: Document) -> Document:
     if PARTIAL not in document["attributes"]:
         return kept
     metadata = document["metadata"]
-    told = metadata.get("annotations", {})
-    annotations = {name: text for name, text in told.items() if name != normalise.FINGERPRINT_ANNOTATION}
+    annotated = metadata.get("annotations", {})
+    annotations = {name: text for name, text in annotated.items() if name != normalise.FINGERPRINT_ANNOTATION}
     return kept | {"metadata": metadata | {"annotations": annotations}}
 
 

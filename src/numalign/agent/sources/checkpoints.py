@@ -43,9 +43,9 @@ def of_text(data: str) -> int:
 
 def of_cpus(tree: Tree) -> int:
     entries = _map({uid: _map(containers) for uid, containers in tree.get("entries", {}).items()})
-    told = f"PolicyName:(string){tree['policyName']} DefaultCPUSet:(string){tree['defaultCpuSet']}"
+    header = f"PolicyName:(string){tree['policyName']} DefaultCPUSet:(string){tree['defaultCpuSet']}"
     return fnv1a(
-        f"(*state.CPUManagerCheckpoint){{{told} Entries:(map[string]map[string]string){entries} {UNSET}}}",
+        f"(*state.CPUManagerCheckpoint){{{header} Entries:(map[string]map[string]string){entries} {UNSET}}}",
     )
 
 
@@ -57,25 +57,23 @@ def of_memory(tree: Tree) -> int:
         }
     )
     zones = _map({int(zone): _zone(state) for zone, state in tree["machineState"].items()})
-    told = f"PolicyName:(string){tree['policyName']} MachineState:(state.NUMANodeMap){zones}"
+    header = f"PolicyName:(string){tree['policyName']} MachineState:(state.NUMANodeMap){zones}"
     return fnv1a(
-        f"(*state.MemoryManagerCheckpoint){{{told} Entries:(state.ContainerMemoryAssignments){entries} {UNSET}}}",
+        f"(*state.MemoryManagerCheckpoint){{{header} Entries:(state.ContainerMemoryAssignments){entries} {UNSET}}}",
     )
 
 
 def of_devices(tree: Tree) -> int:
     entries = "<nil>" if tree["PodDeviceEntries"] is None else _list(map(_device_entry, tree["PodDeviceEntries"]))
     registered = _map({resource: _ids(ids) for resource, ids in tree["RegisteredDevices"].items()})
-    told = f"PodDeviceEntries:([]checkpoint.PodDevicesEntry){entries}"
-    return fnv1a(f"(checkpoint.checkpointData){{{told} RegisteredDevices:(map[string][]string){registered}}}")
+    header = f"PodDeviceEntries:([]checkpoint.PodDevicesEntry){entries}"
+    return fnv1a(f"(checkpoint.checkpointData){{{header} RegisteredDevices:(map[string][]string){registered}}}")
 
 
 def _zone(state: Tree) -> str:
     tables = _map({kind: _table(table) for kind, table in state["memoryMap"].items()})
-    told = f"NumberOfAssignments:(int){state['numberOfAssignments']}"
-    return (
-        f"<*>{{{told} MemoryMap:(map[v1.ResourceName]*state.MemoryTable){tables} Cells:([]int){_ids(state['cells'])}}}"
-    )
+    count, cells = f"NumberOfAssignments:(int){state['numberOfAssignments']}", _ids(state["cells"])
+    return f"<*>{{{count} MemoryMap:(map[v1.ResourceName]*state.MemoryTable){tables} Cells:([]int){cells}}}"
 
 
 def _table(table: Tree) -> str:
@@ -229,46 +227,46 @@ class _Envelope(Struct, rename="camel"):
 
 
 def cpu(raw: bytes) -> CPUCheckpoint:
-    told = _read(CPU, raw, _CPUs, of_cpus)
+    content = _read(CPU, raw, _CPUs, of_cpus)
     state = CPUState(
-        default=_cpus(CPU, "defaultCpuSet", told.default),
+        default=_cpus(CPU, "defaultCpuSet", content.default),
         assignments={
             uid: {name: _cpus(CPU, f"entries[{errors.clipped(uid)}]", cpus) for name, cpus in containers.items()}
-            for uid, containers in told.entries.items()
+            for uid, containers in content.entries.items()
         },
-        pods={uid: _cpus(CPU, "podEntries", entry.get("cpuSet", "")) for uid, entry in told.pods.items()},
+        pods={uid: _cpus(CPU, "podEntries", entry.get("cpuSet", "")) for uid, entry in content.pods.items()},
     )
-    return CPUCheckpoint(told.policy, state)
+    return CPUCheckpoint(content.policy, state)
 
 
 def memory(raw: bytes) -> MemoryCheckpoint:
-    told = _read(MEMORY, raw, _Memory, of_memory)
+    content = _read(MEMORY, raw, _Memory, of_memory)
     state = MemoryState(
-        zones={zone: _zone_memory(entry) for zone, entry in sorted(told.zones.items())},
+        zones={zone: _zone_memory(entry) for zone, entry in sorted(content.zones.items())},
         blocks={
             uid: {name: _blocks(blocks) for name, blocks in containers.items()}
-            for uid, containers in told.entries.items()
+            for uid, containers in content.entries.items()
         },
-        pods={uid: _blocks(entry.memory_blocks) for uid, entry in told.pods.items()},
+        pods={uid: _blocks(entry.memory_blocks) for uid, entry in content.pods.items()},
     )
     sizes = {
         zone: {kind: Sizes(t.total, t.system_reserved, t.allocatable) for kind, t in entry.memory_map.items()}
-        for zone, entry in sorted(told.zones.items())
+        for zone, entry in sorted(content.zones.items())
     }
-    return MemoryCheckpoint(told.policy, state, sizes)
+    return MemoryCheckpoint(content.policy, state, sizes)
 
 
 def devices(raw: bytes) -> DeviceCheckpoint:
     outer = _typed(DEVICES, raw, _DeviceEnvelope)
-    told = _typed(DEVICES, bytes(outer.data), _Devices)
+    content = _typed(DEVICES, bytes(outer.data), _Devices)
     _require_sum(DEVICES, outer.checksum, of_devices(_typed(DEVICES, bytes(outer.data), dict[str, Any])))
     state = DeviceState()
     zones: dict[str, dict[str, tuple[int, ...] | None]] = {}
-    for entry in told.pod_device_entries or ():
+    for entry in content.pod_device_entries or ():
         ids = frozenset(device for held in entry.device_ids.values() for device in held)
         state = state.with_devices(entry.pod_uid, entry.container_name, entry.resource_name, ids)
         zones.setdefault(entry.resource_name, {}).update(_zones_by_id(entry.device_ids))
-    registered = {resource: frozenset(ids) for resource, ids in told.registered_devices.items()}
+    registered = {resource: frozenset(ids) for resource, ids in content.registered_devices.items()}
     return DeviceCheckpoint(state, zones, registered)
 
 
@@ -306,32 +304,32 @@ def _cpus(file: str, path: str, text: str) -> int:
 
 
 def _read(file: str, raw: bytes, kind: type[T], checksum: Callable[[Tree], int]) -> T:
-    """The content, after its checksum is verified."""
+    """Decodes the content and verifies its checksum."""
     envelope = _typed(file, raw, _Envelope)
     if envelope.data:
-        told = _typed(file, envelope.data.encode("utf-8", "surrogatepass"), kind)
-        if not _says_the_same(raw, told):
+        content = _typed(file, envelope.data.encode("utf-8", "surrogatepass"), kind)
+        if not _repeats(raw, content):
             _require_sum(file, envelope.data_checksum, of_text(envelope.data))
-        return told
-    told = _typed(file, raw, kind)
+        return content
+    content = _typed(file, raw, kind)
     # With pod-level entries the printed form contains Go's sets.
     if envelope.pod_entries is None:
         _require_sum(file, envelope.checksum, checksum(_typed(file, raw, dict[str, Any])))
-    return told
+    return content
 
 
-def _says_the_same(raw: bytes, told: object) -> bool:
+def _repeats(raw: bytes, content: object) -> bool:
     """The file repeats the content for older kubelets, and no damage changes both alike. Comparing is a hundred times
     faster than the checksum, and a busy kubelet writes every second."""
     try:
-        return bool(msgspec.json.decode(raw, type=type(told)) == told)
+        return bool(msgspec.json.decode(raw, type=type(content)) == content)
     except UNREADABLE:
         return False
 
 
-def _require_sum(file: str, said: object, found: int) -> None:
-    if said != found:
-        why = f"is {errors.echo(said)}, but the content has {found}; half-written, or changed by hand"
+def _require_sum(file: str, written: object, found: int) -> None:
+    if written != found:
+        why = f"is {errors.echo(written)}, but the content has {found}; the file is half-written or was edited"
         raise errors.BadObject(KIND, file, "checksum", why)
 
 
@@ -347,5 +345,5 @@ def _typed(file: str, raw: bytes, kind: type[T]) -> T:
 def _bad(file: str, problem: Exception) -> errors.BadObject:
     what, _, where = str(problem).rpartition(" - at `")
     path = where.rstrip("`").removeprefix("$").removeprefix(".") if what else ""
-    why = f"{errors.clipped(what or str(problem))}; half-written, or of a kubelet that is not known"
+    why = f"{errors.clipped(what or str(problem))}; the file is half-written, or an unknown kubelet version wrote it"
     return errors.BadObject(KIND, file, path, why)

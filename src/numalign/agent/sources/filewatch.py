@@ -120,7 +120,7 @@ class Watch:
         except OSError as problem:
             LOG.warning("inotify is not available (%s); polling the kubelet's files every second", problem)
             return
-        asyncio.get_running_loop().add_reader(self._inotify.fd, self._told)
+        asyncio.get_running_loop().add_reader(self._inotify.fd, self._read_events)
         self._cover()
 
     @property
@@ -153,7 +153,7 @@ class Watch:
             except OSError as problem:
                 LOG.debug("Failed to watch %s: %s", folder, problem)
 
-    def _told(self) -> None:
+    def _read_events(self) -> None:
         for event in self._inotify.read() if self._inotify else ():
             self._take(event)
 

@@ -16,8 +16,7 @@ from msgspec import Struct, structs
 from numalign.agent.sources.hostfiles import Files
 from numalign.api import errors
 from numalign.api.decode import cpuset
-from numalign.kubelet.machine import cores as machinecores
-from numalign.kubelet.machine import machinefile
+from numalign.kubelet.machine import machinefile, zonecores
 from numalign.kubelet.machine.machine import Core, HugePages, Machine, Zone
 
 KIND: Final = "Sysfs"
@@ -49,12 +48,12 @@ def survey(root: Path, name: str = "node") -> Survey:
     online = _online(files, known)
     ids = _zone_ids(files)
     zones = _zones(files, ids, online) if ids else _one_zone_per_socket(files, online)
-    seen = machinecores.mask([core for zone in zones for core in zone.cores])
+    seen = zonecores.mask([core for zone in zones for core in zone.cores])
     if not seen:
         why = "no CPU is listed there; mount the host's /sys, or name the folder that has it with --host-root"
         raise errors.BadObject(KIND, str(root), CPUS, why)
     if online & ~seen:
-        files.note(ZONES, f"CPUs {machinecores.short_text(online & ~seen)} are online and in no zone; left out")
+        files.note(ZONES, f"CPUs {zonecores.short_text(online & ~seen)} are online and in no zone; left out")
     present = files.members(f"{CPUS}/present") or known
     return Survey(Machine(name, zones), present & ~(online | seen), tuple(files.problems))
 
@@ -91,7 +90,7 @@ def _zones(files: Files, ids: Sequence[int], online: int) -> tuple[Zone, ...]:
     for zone in ids:
         zones.append(_zone(files, ids, zone, free))
         # A damaged file must not put a CPU into two zones.
-        free &= ~machinecores.mask(zones[-1].cores)
+        free &= ~zonecores.mask(zones[-1].cores)
     return tuple(zones)
 
 
@@ -135,8 +134,8 @@ def _cores(files: Files, cpus: int) -> tuple[Core, ...]:
         key = max(0, socket or 0), f"cpu {cpu}" if core is None else str(core)
         threads.setdefault(key, []).append(cpu)
     if vague:
-        unknown = machinecores.short_text(vague)
-        files.note(CPUS, f"cores or sockets of CPUs {unknown} are not told; taken as cores of their own, on socket 0")
+        unknown = zonecores.short_text(vague)
+        files.note(CPUS, f"cores or sockets of CPUs {unknown} are unknown; each counts as a core on socket 0")
     return _with_uncores(files, [Core(socket, tuple(members)) for (socket, _), members in threads.items()])
 
 
@@ -169,7 +168,7 @@ def _memory(files: Files, path: str) -> int:
     text = files.text(path)
     found = TOTAL.search(text or "")
     if found is None:
-        files.note(path, "tells no MemTotal; shown as no memory")
+        files.note(path, "has no MemTotal; the zone is shown without memory")
         return 0
     return min(int(found[1]) << 10, machinefile.MAX_MEMORY)
 
@@ -179,7 +178,7 @@ def _hugepages(files: Files, place: str) -> Iterable[HugePages]:
     for size_kib in sorted(int(match[1]) for match in sizes):
         pages = files.number(f"{place}/hugepages-{size_kib}kB/nr_hugepages")
         if pages is None or not 0 <= pages <= machinefile.MAX_MEMORY // (size_kib << 10):
-            files.note(f"{place}/hugepages-{size_kib}kB", "how many pages there are is not told; left out")
+            files.note(f"{place}/hugepages-{size_kib}kB", "the number of pages is unknown; ignored")
             continue
         yield HugePages(size_kib, pages)
 
@@ -189,9 +188,13 @@ def _distances(files: Files, path: str, ids: Sequence[int]) -> tuple[int, ...]:
     text = files.text(path)
     if text is None:
         return ()
-    told = [int(word) for word in text.split() if word.isascii() and word.isdigit() and len(word) < 4]
-    if len(told) != len(ids) or len(told) != len(text.split()) or not all(0 < each <= NO_SUCH_ZONE for each in told):
+    distances = [int(word) for word in text.split() if word.isascii() and word.isdigit() and len(word) < 4]
+    if (
+        len(distances) != len(ids)
+        or len(distances) != len(text.split())
+        or not all(0 < each <= NO_SUCH_ZONE for each in distances)
+    ):
         files.note(path, f"{errors.echo(text)} is not one distance for each of {len(ids)} zones; left out")
         return ()
-    by_id = dict(zip(ids, told, strict=True))
+    by_id = dict(zip(ids, distances, strict=True))
     return tuple(by_id.get(zone, NO_SUCH_ZONE) for zone in range(ids[-1] + 1))

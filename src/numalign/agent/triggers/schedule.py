@@ -39,19 +39,19 @@ class Due(Struct):
     last: float | None = None
     """When the last snapshot was taken."""
     periodic: float = 0.0
-    wished: float | None = None
+    requested: float | None = None
     later: tuple[tuple[float, str], ...] = ()
     """Scheduled snapshots, earliest first."""
     reasons: frozenset[str] = frozenset({START})
     cost: float = 0.0
     """CPU seconds of a snapshot, as a sliding mean."""
 
-    def wish(self, reason: str, now: float) -> None:
+    def request(self, reason: str, now: float) -> None:
         self.reasons |= {reason}
-        if self.wished is None:
-            self.wished = now + self.pace.settle
+        if self.requested is None:
+            self.requested = now + self.pace.settle
 
-    def wish_later(self, reason: str, moment: float) -> None:
+    def request_at(self, reason: str, moment: float) -> None:
         """Schedules a snapshot at that time, whatever happens before."""
         self.later = tuple(sorted({*self.later, (moment, reason)}))
 
@@ -59,7 +59,7 @@ class Due(Struct):
         """The time of the next snapshot; the first is due at once."""
         if self.last is None:
             return float("-inf")
-        soonest = [moment for moment, _ in self.later[:1]] + ([] if self.wished is None else [self.wished])
+        soonest = [moment for moment, _ in self.later[:1]] + ([] if self.requested is None else [self.requested])
         return min([self.periodic, *(max(moment, self.last + self._gap()) for moment in soonest)])
 
     def _gap(self) -> float:
@@ -80,6 +80,6 @@ class Due(Struct):
         reasons = self.reasons | due
         self.last = now
         self.periodic = now + self.pace.period * (1 - self.pace.jitter * chance)
-        self.wished, self.reasons = None, frozenset()
+        self.requested, self.reasons = None, frozenset()
         self.later = tuple((moment, reason) for moment, reason in self.later if moment > now)
         return reasons

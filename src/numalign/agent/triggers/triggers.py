@@ -66,12 +66,12 @@ class Triggers:
 
     def ask(self, reason: str = ASKED) -> None:
         """Requests a snapshot soon."""
-        self._due.wish(reason, self._clock.now())
+        self._due.request(reason, self._clock.now())
         self._woken.set()
 
     def ask_again(self, after: float, reason: str = ASKED) -> None:
         """Requests a snapshot after a delay: the kubelet frees a pod's resources some time after it ended."""
-        self._due.wish_later(reason, self._clock.now() + after)
+        self._due.request_at(reason, self._clock.now() + after)
         self._woken.set()
 
     async def wait(self) -> frozenset[str]:
@@ -103,26 +103,26 @@ EVERY: Final = 3.0
 class DeviceWatch:
     def __init__(self, kubelet: PodResourcesSource) -> None:
         self._kubelet = kubelet
-        self._told: tuple[DeviceEntry, ...] = ()
+        self._offered: tuple[DeviceEntry, ...] = ()
 
     async def list(self) -> tuple[PodResources, ...]:
         return await self._kubelet.list()
 
     async def allocatable(self) -> Allocatable | None:
         found = await self._kubelet.allocatable()
-        self._told = _devices(found)
+        self._offered = _devices(found)
         return found
 
     async def follow(self, changed: Callable[[], None], clock: Clock) -> None:
         """Runs until cancelled. Failures of the kubelet are ignored here; snapshots report them."""
         while True:
             await clock.sleep(EVERY)
-            if self._told and await self._has_changed():
+            if self._offered and await self._has_changed():
                 changed()
 
     async def _has_changed(self) -> bool:
         try:
-            return _devices(await self._kubelet.allocatable()) != self._told
+            return _devices(await self._kubelet.allocatable()) != self._offered
         except PodResourcesError:
             return False
 

@@ -1,13 +1,15 @@
 """Parses YAML text into plain values, each document with its position.
 
-The command line, the embedded API server and scenarios read YAML through `documents`. Every error is a BadObject with
-the line, and no text can crash the process: nesting and the expansion of aliases are limited before anything is
-constructed. The caller limits the length. Scalars have kubectl's meaning, so a date is text."""
+Every reader of YAML calls `documents`: the command line, the agent, kubeconfigs, the embedded API server, scenarios.
+Every error is a BadYAML with the line, and no text can crash the process: nesting and the expansion of aliases are
+limited before anything is constructed. The caller limits the length. Scalars have kubectl's meaning, so a date is
+text."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import yaml
@@ -17,6 +19,8 @@ from numalign.api import errors
 
 MAX_DEPTH = 100
 MAX_NODES = 1_000_000
+TEXT_PER_NODE = 64
+"""Characters of a scalar that count as one more value, so that aliases of a long text multiply no more than others."""
 MAX_NUMBER = 400
 """Characters of a number: reading one takes the square of its length."""
 
@@ -45,26 +49,39 @@ class Loader(FAST):  # type: ignore[misc, valid-type]
             raise yaml.MarkedYAMLError(problem=f"not a value of type {wanted}", problem_mark=node.start_mark) from None
 
 
+@dataclass(eq=False)
+class BadYAML(errors.BadObject):
+    """Has the position and the parser's words, too, for a reader that reports errors in another parser's form."""
+
+    line: int | None = None
+    """Counts from 0."""
+    problem: str = ""
+    scanner: bool = False
+    """The scanner found it, not the parser behind it."""
+
+
 class Document(Struct, frozen=True):
-    """One document of a file: its value, and the words that lead a person to it."""
+    """One document of a file: its value, and its position in words."""
 
     value: object
     place: str
 
 
-def documents(text: str, name: str) -> list[Document]:
-    """All documents of the text that are not empty; `name` is what messages call it."""
+def documents(text: str | bytes, name: str, *, repeated_keys: bool = False) -> list[Document]:
+    """All documents of the text that are not empty; `name` is what messages call it. With `repeated_keys` the last of
+    several equal keys counts, as in the API server; without it, they are an error."""
     try:
         _require_modest(text, name)
-        return list(_constructed(text, name))
+        return list(_constructed(text, name, repeated_keys))
     except yaml.MarkedYAMLError as problem:
         raise _bad_yaml(name, problem) from None
     except yaml.YAMLError as problem:
-        raise errors.BadObject("File", name, "", f"cannot be read as YAML: {_first_line(problem)}") from None
+        why = _first_line(problem)
+        raise BadYAML("File", name, "", f"cannot be read as YAML: {why}", problem=why) from None
 
 
-def _require_modest(text: str, name: str) -> None:
-    """Walk the events, which are flat: composing a deeply nested file would overflow the stack of the C reader."""
+def _require_modest(text: str | bytes, name: str) -> None:
+    """Walks the events, which are flat: composing a deeply nested file would overflow the stack of the C reader."""
     depth = 0
     for count, event in enumerate(yaml.parse(text, Loader=Loader)):
         if isinstance(event, yaml.CollectionStartEvent):
@@ -77,14 +94,14 @@ def _require_modest(text: str, name: str) -> None:
             raise _at(name, event.start_mark, f"more than {MAX_NODES:,} values; split the file")
 
 
-def _constructed(text: str, name: str) -> Iterator[Document]:
+def _constructed(text: str | bytes, name: str, repeated_keys: bool) -> Iterator[Document]:
     loader = Loader(text)
     try:
         number = 0
         while loader.check_node():
             node = loader.get_node()
             number += 1
-            _require_small(node, name, {})
+            _Limits(name, repeated_keys).require_small(node)
             value = loader.construct_document(node)
             if value is not None:
                 yield Document(value, f"{name}, document {number}, line {node.start_mark.line + 1}")
@@ -92,18 +109,40 @@ def _constructed(text: str, name: str) -> Iterator[Document]:
         loader.dispose()
 
 
-def _require_small(node: yaml.Node, name: str, sizes: dict[int, int]) -> int:
-    """How many values the node stands for once its aliases are written out; merges (<<) never make more."""
-    known = sizes.get(id(node))
-    if known == 0:
-        raise _at(name, node.start_mark, "an alias refers to what it is part of; write the value out")
-    if known is None:
-        _require_plain(node, name)
-        sizes[id(node)] = 0
-        known = sizes[id(node)] = 1 + sum(_require_small(child, name, sizes) for child in _children(node, name))
-    if known > MAX_NODES:
-        raise _at(name, node.start_mark, f"its aliases stand for more than {MAX_NODES:,} values; write less")
-    return known
+class _Limits:
+    """Measures one document before it is constructed."""
+
+    def __init__(self, name: str, repeated_keys: bool) -> None:
+        self.name = name
+        self.repeated_keys = repeated_keys
+        self.sizes: dict[int, int] = {}
+
+    def require_small(self, node: yaml.Node) -> int:
+        """The number of values of the node with its aliases expanded; merges (<<) never add values."""
+        known = self.sizes.get(id(node))
+        if known == 0:
+            raise _at(self.name, node.start_mark, "an alias refers to what it is part of; write the value out")
+        if known is None:
+            _require_plain(node, self.name)
+            self.sizes[id(node)] = 0
+            text = len(node.value) // TEXT_PER_NODE if isinstance(node, yaml.ScalarNode) else 0
+            known = self.sizes[id(node)] = 1 + text + sum(map(self.require_small, self._children(node)))
+        if known > MAX_NODES:
+            raise _at(self.name, node.start_mark, f"its aliases stand for more than {MAX_NODES:,} values; write less")
+        return known
+
+    def _children(self, node: yaml.Node) -> Iterator[yaml.Node]:
+        if isinstance(node, yaml.SequenceNode):
+            yield from node.value
+        if isinstance(node, yaml.MappingNode):
+            seen: set[str] = set()
+            for key, value in node.value:
+                if isinstance(key, yaml.ScalarNode) and key.value != "<<" and not self.repeated_keys:
+                    if key.value in seen:
+                        why = f"the key {errors.echo(key.value)} is there twice; remove one"
+                        raise _at(self.name, key.start_mark, why)
+                    seen.add(key.value)
+                yield from (key, value)
 
 
 def _require_plain(node: yaml.Node, name: str) -> None:
@@ -114,28 +153,18 @@ def _require_plain(node: yaml.Node, name: str) -> None:
         raise _at(name, node.start_mark, f"a number of more than {MAX_NUMBER} characters; put text in quotes")
 
 
-def _children(node: yaml.Node, name: str) -> Iterator[yaml.Node]:
-    if isinstance(node, yaml.SequenceNode):
-        yield from node.value
-    if isinstance(node, yaml.MappingNode):
-        seen: set[str] = set()
-        for key, value in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.value != "<<":
-                if key.value in seen:
-                    raise _at(name, key.start_mark, f"the key {errors.echo(key.value)} is there twice; remove one")
-                seen.add(key.value)
-            yield from (key, value)
+def _at(name: str, mark: Any, why: str) -> BadYAML:
+    return BadYAML("File", name, f"line {mark.line + 1}, column {mark.column + 1}", why, mark.line, why)
 
 
-def _at(name: str, mark: Any, why: str) -> errors.BadObject:
-    return errors.BadObject("File", name, f"line {mark.line + 1}, column {mark.column + 1}", why)
-
-
-def _bad_yaml(name: str, problem: yaml.MarkedYAMLError) -> errors.BadObject:
+def _bad_yaml(name: str, problem: yaml.MarkedYAMLError) -> BadYAML:
     mark = problem.problem_mark or problem.context_mark
     what = ", ".join(filter(None, (problem.context, problem.problem))) or "cannot be read"
     why = f"not YAML: {_first_line(what)}"
-    return _at(name, mark, why) if mark else errors.BadObject("File", name, "", why)
+    found = _at(name, mark, why) if mark else BadYAML("File", name, "", why)
+    found.problem = _first_line(problem.problem or what)
+    found.scanner = isinstance(problem, yaml.scanner.ScannerError)
+    return found
 
 
 def _first_line(problem: object) -> str:

@@ -45,6 +45,7 @@ class NodeInfo(Wire, frozen=True):
     operating_system: str = ""
     architecture: str = ""
     os_image: str = ""
+    boot_id: str = msgspec.field(default="", name="bootID")
 
 
 class NodeStatus(Wire, frozen=True):

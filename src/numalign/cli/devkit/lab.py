@@ -96,13 +96,13 @@ def down(name: NameArgument = USUAL) -> None:
     from numalign.lab import preflight, state
 
     try:
-        ended = state.SHELF.end(name)
+        ended = state.INSTANCES.end(name)
         cleared = state.clear(name)
     except BadObject as problem:
         output.fail(str(problem))
     if not (ended or cleared):
         output.fail(f"lab {name} is not running; `numalign lab status` lists the running labs", code=1)
-    if not state.SHELF.every():
+    if not state.INSTANCES.every():
         preflight.release()
     output.show(f"{name} is down")
 
@@ -111,11 +111,11 @@ def status(fmt: OutputFormat = output.Format.TABLE) -> None:
     """List the labs on this machine, with their programs."""
     from numalign.lab import state
 
-    found = state.SHELF.every()
+    found = state.INSTANCES.every()
     if fmt is not output.Format.TABLE:
         return output.show(output.structured(found, fmt))
     result = [f"{_lines(each)}\n{_pieces(each)}" for each in found]
-    stale = sorted(set(state.SHELF.names()) - {each.name for each in found})
+    stale = sorted(set(state.INSTANCES.names()) - {each.name for each in found})
     result += [f"{name}: ended or starting; `numalign lab down {name}` removes it" for name in stale]
     output.show("\n\n".join(result) or "no lab is running; `numalign lab up` starts one")
 
@@ -141,7 +141,7 @@ def logs(
         return output.show("\n".join(f"{title:<28} {log}" for title, log in found.items()))
     if part not in found:
         output.fail(f"lab {name} has no program {part}; it has {', '.join(found)}")
-    fileio.show(found[part], follow=follow, while_there=state.SHELF.folder(name))
+    fileio.show(found[part], follow=follow, while_there=state.INSTANCES.folder(name))
 
 
 def shell(
@@ -180,7 +180,7 @@ def _lab(name: str) -> LabState:
     from numalign.lab import state
 
     try:
-        found = state.SHELF.running(name) or state.SHELF.last_told(name)
+        found = state.INSTANCES.running(name) or state.INSTANCES.last_announced(name)
     except BadObject as problem:
         output.fail(str(problem))
     if found is None:

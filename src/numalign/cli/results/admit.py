@@ -99,7 +99,7 @@ def _explanation(admitted: Admission) -> values.Explanation:
     return values.Explanation(
         container=reason.container if reason is not None else outcome.container,
         cause=reason.cause if reason is not None else "",
-        text=wording.sentence(reason) if reason is not None else "",
+        text=wording.sentence_with_zones(reason) if reason is not None else "",
         never=reason is not None and reason.structural,
         node_has_room=all(asked[name] <= free[name] for name in free),
         node_free=free,

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from numalign.api import errors
-from numalign.api.decode import decode
+from numalign.api.decode import decode, yamltext
 from numalign.api.decode.structs import Wire
 from numalign.kube.access import execplugin
 from numalign.kube.clock import Clock, SystemClock
@@ -117,10 +117,11 @@ def _read(file: str) -> Kubeconfig:
     if len(raw) > LARGEST:
         raise errors.BadObject("Kubeconfig", file, "", f"larger than {LARGEST >> 20} MiB; is this the right file?")
     try:
-        document = msgspec.yaml.decode(raw)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        # The parser's message quotes the line, which may be a secret.
-        raise errors.BadObject("Kubeconfig", file, "", "is not YAML") from None
+        documents = yamltext.documents(raw, file, repeated_keys=True)
+    except yamltext.BadYAML as problem:
+        # The parser's message may quote a secret; the position does not.
+        raise errors.BadObject("Kubeconfig", file, problem.field, "is not YAML that kubectl reads") from None
+    document = documents[0].value if documents else None
     if not isinstance(document, Mapping):
         raise errors.BadObject("Kubeconfig", file, "", "holds no object with clusters, users and contexts")
     try:
@@ -263,12 +264,12 @@ def _asked(user: Part, cluster: Part) -> execplugin.PluginCall:
     # A command with a slash is relative to the kubeconfig's folder; a bare one is searched in PATH.
     command = user.path(plugin.command) if os.sep in plugin.command else plugin.command
     value: Cluster = cluster.value
-    told = {
+    known = {
         "server": value.server,
         "tls-server-name": value.tls_server_name,
         "insecure-skip-tls-verify": value.insecure_skip_tls_verify,
         "certificate-authority-data": value.certificate_authority_data,
         "proxy-url": value.proxy_url,
     }
-    given = {name: what for name, what in told.items() if what}
+    given = {name: what for name, what in known.items() if what}
     return execplugin.PluginCall(msgspec.structs.replace(plugin, command=command), user.file, given)

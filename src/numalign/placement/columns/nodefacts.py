@@ -160,6 +160,8 @@ class Assumption(StrEnum):
     MINOR_ASSUMED = "minor-assumed"
     PLACEMENTS_UNKNOWN = "placements-unknown"
     NO_REPORT = "no-report"
+    REPORT_DELETED = "report-deleted"
+    """The last one stays in force."""
 
 
 class RowFacts(Struct, frozen=True, kw_only=True, gc=False):

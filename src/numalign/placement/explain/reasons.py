@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property
+from itertools import combinations
 from typing import Final, Generic, Protocol, TypeVar
 
 from msgspec import Struct, structs
@@ -60,31 +61,36 @@ class ZoneShare(Struct, frozen=True):
 
 
 class Lack(Struct, frozen=True, kw_only=True):
-    """One resource of those needed together; it is not necessarily the one that is short."""
+    """One of the resources that are needed together, not necessarily the one that is short."""
 
     resource: str
     need: int
     zones: int = WHOLE_NODE
-    """In how many zones it has to be; 0: anywhere on the node."""
+    """The number of zones that must hold it together; 0: any zones of the node."""
     most: int | None = None
-    """The most that so many zones have free; of several nodes, the best. None: amounts do not decide."""
+    """The most that this number of zones has free, on the best node. None: amounts do not decide."""
     too_large: bool = False
-    """Whether it would be short on the empty node, too."""
+    """Whether the empty node has too little of it, too."""
     by_zone: tuple[ZoneShare, ...] = ()
-    """Empty for several nodes."""
+    """Amounts by zone; empty for a reason of several nodes."""
 
     @property
     def is_short(self) -> bool:
         return self.most is not None and self.most < self.need
 
     @property
+    def fitting(self) -> tuple[int, ...]:
+        """The zones that have enough of it."""
+        return tuple(each.zone for each in self.by_zone if not each.short)
+
+    @property
     def kind(self) -> tuple[object, ...]:
-        """Equal for nodes that differ in what they have, but not in what is asked of them."""
+        """Equal for lacks that differ only in what the nodes have."""
         return self.resource, self.need, self.zones, self.too_large
 
 
 class Reason(Struct, frozen=True, kw_only=True, dict=True):
-    """One node's answer, or one that many nodes share."""
+    """Why one node, or a group of nodes, refuses the pod."""
 
     code: Code
     cause: AnyCause
@@ -117,7 +123,7 @@ class Reason(Struct, frozen=True, kw_only=True, dict=True):
         return min(short, key=lambda lack: (not lack.too_large, (lack.most or 0) / lack.need), default=None)
 
     @cached_property
-    def told(self) -> tuple[Lack, ...]:
+    def named_lacks(self) -> tuple[Lack, ...]:
         """The resources that a sentence names: the one that is short, else all that are needed together."""
         # Where one zone has to hold everything, what takes several zones is too large.
         too_wide = self.cause is Cause.DIFFERENT_ZONE_COUNTS and self.policy == "single-numa-node"
@@ -125,9 +131,24 @@ class Reason(Struct, frozen=True, kw_only=True, dict=True):
         return self.lacks if alone is None else (alone,)
 
     @cached_property
+    def disagreeing(self) -> tuple[Lack, ...]:
+        """Resources that each fit in one zone but not in the same one: two if two suffice to show it, else all.
+
+        Empty: several zones are needed, the zones are not known, or zones are not refused for lack of a common one."""
+        if self.cause is not Cause.NO_COMMON_ZONES or self.after_init:
+            return ()
+        limited = [lack for lack in self.lacks if lack.zones == 1 and 0 < len(lack.fitting) < len(lack.by_zone)]
+        if len(limited) < 2 or any(lack.is_short for lack in self.lacks):
+            return ()
+        for some in (*combinations(limited, 2), tuple(limited)):
+            if not set.intersection(*(set(lack.fitting) for lack in some)):
+                return some
+        return ()
+
+    @cached_property
     def kind(self) -> tuple[object, ...]:
         """Reasons of one kind are one line of a summary."""
-        lacks = tuple(lack.kind for lack in self.told)
+        lacks = tuple(lack.kind for lack in self.named_lacks)
         subject = self.cause, self.place, self.container, self.role, lacks
         return (*subject, self.after_init, *self._named)
 
@@ -170,7 +191,7 @@ def grouped(
 
 
 def merged(alike: Sequence[Reason]) -> Reason:
-    """One reason for many of one kind."""
+    """Merges reasons of one kind into one, with the best amounts of their nodes."""
     first = alike[0]
     if len(alike) == 1:
         return first
@@ -178,7 +199,7 @@ def merged(alike: Sequence[Reason]) -> Reason:
         first,
         policy=_common([reason.policy for reason in alike]),
         scope=_common([reason.scope for reason in alike]),
-        lacks=tuple(_best(column) for column in zip(*(reason.told for reason in alike), strict=True)),
+        lacks=tuple(_best(column) for column in zip(*(reason.named_lacks for reason in alike), strict=True)),
         closest=(),
         waiting_for=tuple(sorted({name for reason in alike for name in reason.waiting_for})),
         assumptions=tuple(sorted({each for reason in alike for each in reason.assumptions})),
@@ -200,7 +221,7 @@ class Suggestion(Struct, frozen=True, kw_only=True, tag_field="kind", rename="ca
 
 
 class Freeing(Suggestion, frozen=True, kw_only=True, tag="free-pods"):
-    """If these pods were gone from the node."""
+    """The pod would fit on the node without these pods."""
 
     node: str
     pods: tuple[str, ...]
@@ -211,7 +232,7 @@ class Freeing(Suggestion, frozen=True, kw_only=True, tag="free-pods"):
 
 
 class Shrinking(Suggestion, frozen=True, kw_only=True, tag="ask-for-less"):
-    """If a container asked for that much."""
+    """The pod would fit if a container requested this amount."""
 
     container: str
     resource: str
@@ -221,7 +242,7 @@ class Shrinking(Suggestion, frozen=True, kw_only=True, tag="ask-for-less"):
 
 
 class Oversized(Suggestion, frozen=True, kw_only=True, tag="too-large"):
-    """No node is large enough; an empty one would be if the container asked for that much."""
+    """No node is large enough; an empty one would be if the container requested this amount."""
 
     container: str
     resource: str
@@ -233,11 +254,11 @@ class Oversized(Suggestion, frozen=True, kw_only=True, tag="too-large"):
 
 
 class Relaxing(Suggestion, frozen=True, kw_only=True, tag="change-rule"):
-    """If a rule did not refuse it."""
+    """The pod would fit if a filter plugin did not refuse it."""
 
     plugin: str
     change: str
-    """Half a sentence: if it tolerated ..."""
+    """The change as a clause, such as `if it tolerated ...`."""
     nodes: tuple[str, ...]
 
 
@@ -246,7 +267,7 @@ class Absent(Suggestion, frozen=True, kw_only=True, tag="no-such-resource"):
 
 
 class Waiting(Suggestion, frozen=True, kw_only=True, tag="wait"):
-    """The answer depends on pods that are on their way to the node."""
+    """The answer depends on pods that are pending on the node."""
 
     node: str
     pods: tuple[str, ...]

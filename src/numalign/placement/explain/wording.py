@@ -42,7 +42,7 @@ REJECTED_REPLICAS: Final = "node(s) keep turning away replicas of the same owner
 NO_VICTIMS: Final = "No preemption victims found for incoming pod"
 """kube-scheduler's words."""
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
-"""kube-scheduler's words, as the one above."""
+"""kube-scheduler's words."""
 NO_ZONES: Final = "cannot align the pod even without pods of lower priority"
 NOT_ENDED: Final = "node(s) have pods that have not ended yet"
 NOT_NEEDED: Final = "node(s) may take the pod without preemption"
@@ -51,19 +51,22 @@ SHORT: Final = "{subject} needs {need} {in_zones}, best {zones_have} {most}{ever
 SHORT_ON_NODE: Final = "{subject} needs {need}, at most {most} free on a node"
 TOGETHER: Final = "{subject} needs {need} {in_zones}, and no {zones_have} room for it"
 AFTER_INIT: Final = "{subject} needs {need} {in_zones}, and the zones of its init containers have no room for it"
+BOUND_ZONES: Final = (
+    "{subject} needs {need} {in_zones}, and other pods' memory binds zones that have room to other zones"
+)
 WHERE_SHORT: Final[Mapping[AnyCause, str]] = {
     Cause.NO_COMMON_ZONES: SHORT,
     Cause.TOO_FEW_CPUS: SHORT_ON_NODE,
     Cause.TOO_FEW_DEVICES: SHORT_ON_NODE,
     Cause.TOO_LITTLE_MEMORY: SHORT_ON_NODE,
 }
-"""Where one resource alone is not enough."""
+"""Sentences for reasons in which one resource is short."""
 
-UNTOLD: Final[Mapping[AnyCause, str]] = {
+WITHOUT_AMOUNTS: Final[Mapping[AnyCause, str]] = {
     Cause.TOO_FEW_CPUS: "the pod's own CPUs do not suffice for all of its containers",
     Cause.TOO_LITTLE_MEMORY: "the memory manager finds no zones for {subject}",
 }
-"""Where the amounts have nothing to do with it."""
+"""Sentences for reasons without amounts."""
 
 SENTENCES: Final[Mapping[AnyCause, str]] = {
     Cause.NO_COMMON_ZONES: TOGETHER,
@@ -111,6 +114,7 @@ ASSUMPTIONS: Final[Mapping[Assumption, str]] = {
     Assumption.MINOR_ASSUMED: "kubelet version not reported; the newest known assumed",
     Assumption.PLACEMENTS_UNKNOWN: "zones of running pods not reported; predicted instead",
     Assumption.NO_REPORT: "no usable topology report; alignment not looked at",
+    Assumption.REPORT_DELETED: "topology report deleted; the last known zones stay in force",
 }
 
 STALE: Final = status.STALE.reasons[0]
@@ -139,8 +143,18 @@ def sentence(reason: Reason) -> str:
     return _template(reason).format_map(_readable(reason))
 
 
+def sentence_with_zones(reason: Reason) -> str:
+    """The reason of one node; where resources fit only in different zones, with these zones."""
+    fits = [f"only {_have(each.fitting)} {named(each.resource, each.need, up=True)}" for each in reason.disagreeing]
+    return f"{sentence(reason)}: {joined(fits)}" if fits else sentence(reason)
+
+
+def _have(zones: Sequence[int]) -> str:
+    return f"zone {zones[0]} has" if len(zones) == 1 else f"zones {joined([*map(str, zones)])} have"
+
+
 def warning(group: Group[Reason]) -> str:
-    """Of nodes that take the pod although they do not keep its intent."""
+    """A note about nodes that accept the pod although they do not keep its intent."""
     return f"{counted(len(group.nodes), 'node')}: allowed, but {sentence(group.answer)}"
 
 
@@ -155,7 +169,7 @@ def headline(fitting: int, nodes: int) -> str:
 def reference(reason: Reason) -> str:
     """The reason in the words of the reference plugin or kube-scheduler, which name no container."""
     if reason.cause in WHOLE_NODE:
-        return WHOLE_NODE[reason.cause].format(resource=reason.told[0].resource if reason.told else "")
+        return WHOLE_NODE[reason.cause].format(resource=reason.named_lacks[0].resource if reason.named_lacks else "")
     if reason.code in (Code.NOT_CERTAIN, Code.NOT_DECIDED):
         return STALE
     return BY_ROLE[None if reason.scope == "pod" else reason.role]
@@ -170,7 +184,7 @@ def unavailable(nodes: int, counts: Mapping[str, int]) -> str:
 
 
 def of_zones(reason: Reason) -> str:
-    """The reason as an Event says it: the plugin's words, then ours."""
+    """The reason in an Event: the plugin's message, then the sentence of this module."""
     known, ours = reference(reason), sentence(reason)
     if reason.cause is NodeCause.PLUGIN:
         return known
@@ -179,12 +193,12 @@ def of_zones(reason: Reason) -> str:
 
 
 def zones_ignored(profile: str, plugin: str) -> str:
-    """Of a profile that disables the zone plugin."""
+    """A warning about a profile that disables the zone plugin."""
     return f"profile {profile} does not look at zones ({plugin} is disabled); a node may reject the pod"
 
 
 def rejected(node: str, reason: str, pause: float) -> str:
-    """Of a pod that its node did not admit."""
+    """The message about a pod that the kubelet rejected."""
     return (
         f"node {node} rejected the pod ({reason}); pods of the same shape are not scheduled there for {pause:g} s, "
         "and until the node changes"
@@ -198,30 +212,32 @@ def counted(count: int, noun: str) -> str:
 def _template(reason: Reason) -> str:
     if reason.after_init and reason.worst is None:
         return AFTER_INIT
-    if reason.cause is Cause.DIFFERENT_ZONE_COUNTS and len({lack.zones for lack in reason.told}) == 1:
+    if reason.cause is Cause.DIFFERENT_ZONE_COUNTS and len({lack.zones for lack in reason.named_lacks}) == 1:
         # One zone has to hold everything; several types of memory may be too much for it only together.
         return SHORT if _is_one_short(reason) else TOGETHER
-    special = WHERE_SHORT if _is_one_short(reason) else {} if reason.told else UNTOLD
+    if reason.cause is Cause.MEMORY_GROUP and any(lack.zones for lack in reason.named_lacks):
+        return BOUND_ZONES
+    special = WHERE_SHORT if _is_one_short(reason) else {} if reason.named_lacks else WITHOUT_AMOUNTS
     return special.get(reason.cause, SENTENCES[reason.cause])
 
 
 def _is_one_short(reason: Reason) -> bool:
-    return len(reason.told) == 1 and reason.told[0].is_short
+    return len(reason.named_lacks) == 1 and reason.named_lacks[0].is_short
 
 
 def _readable(reason: Reason) -> Mapping[str, object]:
-    told = reason.told
-    zones = max((lack.zones for lack in told), default=0)
-    together = zones > 0 and len(told) > 1
+    lacks = reason.named_lacks
+    zones = max((lack.zones for lack in lacks), default=0)
+    together = zones > 0 and len(lacks) > 1
     return {
         "subject": SUBJECTS[reason.role].format(reason.container),
-        "need": joined([named(lack.resource, lack.need, up=True) for lack in told]),
-        "most": bare(told[0].resource, told[0].most or 0) if told else "",
+        "need": joined([named(lack.resource, lack.need, up=True) for lack in lacks]),
+        "most": bare(lacks[0].resource, lacks[0].most or 0) if lacks else "",
         "in_zones": _in_zones(zones, together=together),
         "zones_have": "zone has" if zones == 1 else f"{zones} zones have",
-        "counts": _counts(told),
-        "ever": " (too small even when empty)" if told and told[0].too_large else "",
-        "resources": joined([lack.resource for lack in told]) or "resources",
+        "counts": _counts(lacks),
+        "ever": " (too small even when empty)" if lacks and lacks[0].too_large else "",
+        "resources": joined([lack.resource for lack in lacks]) or "resources",
         "threads": reason.threads_per_core,
         "pods": _names(reason.waiting_for),
         "wish": _wish(reason),
@@ -310,7 +326,7 @@ def _instead(found: Shrinking | Oversized, *, at_most: bool = False) -> str:
 
 
 def _on(nodes: Sequence[str]) -> str:
-    """On the node, or on how many."""
+    """Names the node, or counts the nodes."""
     return f"on {nodes[0]}" if len(nodes) == 1 else f"on {len(nodes)} nodes ({_few(nodes)})"
 
 

@@ -14,7 +14,7 @@ from msgspec import structs
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod
-from numalign.kubelet import demand as demands
+from numalign.kubelet import demand
 from numalign.placement.columns.columns import NONE_PENDING, Columns
 from numalign.placement.columns.holdings import Holding
 from numalign.placement.columns.nodefacts import RowFacts
@@ -35,29 +35,33 @@ from numalign.placement.facts import (
     ReportSeen,
     Tick,
 )
-from numalign.placement.ledger import rows as fromledger
+from numalign.placement.ledger import rows
 from numalign.placement.ledger.charges import PodLife
 from numalign.placement.ledger.divergences import Change
 from numalign.placement.ledger.foreignpods import Placer
 from numalign.placement.ledger.ledger import Ledger
 from numalign.placement.ledger.nodeledger import NodeLedger, Row
-from numalign.placement.reports import nodesettings, read
+from numalign.placement.reports import deletedreports, nodesettings, read
+from numalign.placement.reports.deletedreports import DeletedReports, Machine
 from numalign.placement.reports.read import ReportReader
 from numalign.placement.rowmodel.state import RowState
 
 Reviser = Callable[[Row], Sequence[Holding]]
-"""Pending pods that may be in other places than was predicted, now that the row has more room."""
+"""Pending pods that may get other zones than predicted, because the row has more free."""
 
 
 class LedgerSync:
-    """Ledger and columns, kept in step."""
+    """Applies facts to the ledger and keeps the columns up to date with it."""
 
-    def __init__(self, columns: Columns, shapes: Shapes, placer: Placer, reviser: Reviser) -> None:
+    def __init__(
+        self, columns: Columns, shapes: Shapes, placer: Placer, reviser: Reviser, deleted: DeletedReports
+    ) -> None:
         self.columns = columns
-        self._reviser = reviser
+        self._reviser, self._deleted = reviser, deleted
         self.ledger = Ledger(columns.resources, shapes, placer)
         self._nodes: dict[str, Node] = {}
         """What reports are read with, and nothing else of the Nodes."""
+        self._machines: dict[str, Machine] = {}
         self._reports: dict[str, NodeTopology] = {}
         """Those with facts of our agent: from them a kubelet can be restored."""
         self._reader = ReportReader()
@@ -83,18 +87,13 @@ class LedgerSync:
             case NodeSeen(node=node):
                 return self._node(node)
             case NodeGone(name=name):
-                self._nodes.pop(name, None)
+                self._node_gone(name)
             case ReportSeen(topology=topology):
                 return self._report(topology)
             case ReportRepeated(node=name):
                 return self._report_again(name)
-            case ReportGone(node=name):
-                self._reports.pop(name, None)
-                self._reader.forget(name)
-                change = self.ledger.report_gone(name)
-                self._note(change)
-                # Where nothing is reported, every pod may go.
-                return [Wake(node, WakeCause.REPORT) for node in change.rows]
+            case ReportGone(node=name, now=now):
+                return self._report_gone(name, now)
             case PodAssumed(pod=pod):
                 return self.changed(self.ledger.assumed(pod))
             case PodGone(pod=pod, now=now):
@@ -103,7 +102,7 @@ class LedgerSync:
                 return self.changed(self.ledger.bind_failed(uid))
             case Tick(now=now):
                 wakes = self._tick(now)
-                # Not in the way of the next pod, which may be the first one of a new leader.
+                # Done here and not before the next pod, which may be the first one of a new leader.
                 self.refresh()
                 return wakes
         return []
@@ -117,40 +116,70 @@ class LedgerSync:
             self._stale[name] = None
 
     def charges(self, uid: str) -> bool:
-        """Whether a pod that is gone may still run, for all that is known."""
+        """Whether a deleted pod may still be running."""
         return uid in self._lingering
 
     def _gone(self, pod: Pod, now: float) -> list[Wake]:
         change = self.ledger.gone(pod, now)
         if set(change.rows) - set(change.freed):
-            self._lingering[demands.identity(pod)] = pod.spec.node_name
+            self._lingering[demand.identity(pod)] = pod.spec.node_name
         return self.changed(change)
 
     def _tick(self, now: float) -> list[Wake]:
+        wakes = [wake for name in self._deleted.expired(now) for wake in self._drop_report(name)]
         change = self.ledger.tick(now)
         for uid, node in list(self._lingering.items()) if change.freed else ():
-            book = self.ledger.node(node)
-            record = book.records.get(uid) if book is not None else None
+            node_ledger = self.ledger.node(node)
+            record = node_ledger.records.get(uid) if node_ledger is not None else None
             if record is None or record.life is not PodLife.LINGERING:
                 del self._lingering[uid]
-        return self.changed(change)
+        return wakes + self.changed(change)
 
     def _node(self, node: Node) -> list[Wake]:
         name = node.metadata.name
         before, self._nodes[name] = self._nodes.get(name), nodesettings.essence(node)
+        machine = self._machines[name] = deletedreports.machine(node)
+        if self._deleted.contradicted_by(name, machine):
+            return [Wake(name, WakeCause.NODE), *self._drop_report(name)]
         facts = self.ledger.facts(name)
-        # Heartbeats change nothing that a report is read with.
+        # Heartbeats do not change what reports are interpreted with.
         if facts is not None and before != self._nodes[name]:
             self._note(self.ledger.report(self._read_again(facts, self._nodes[name]), again=True))
         return [Wake(name, WakeCause.NODE)]
 
+    def _node_gone(self, name: str) -> None:
+        self._nodes.pop(name, None)
+        self._machines.pop(name, None)
+        if name in self._deleted:
+            self._drop_report(name)
+
     def _read_again(self, facts: RowFacts, node: Node) -> RowFacts:
         topology = self._reports.get(facts.node)
-        return self._reader.read(topology, node) if topology is not None else read.read_again(facts, node)
+        if topology is None:
+            return read.read_again(facts, node)
+        found = self._reader.read(topology, node)
+        return read.marked_deleted(found) if facts.node in self._deleted else found
 
     def _report(self, topology: NodeTopology) -> list[Wake]:
         self._note(self.ledger.report(self._read_report(topology)))
         return [Wake(topology.node, WakeCause.REPORT)]
+
+    def _report_gone(self, name: str, now: float) -> list[Wake]:
+        """A node does not lose its zones with its report: while the Node is there, the last report stays in force."""
+        facts, machine = self.ledger.facts(name), self._machines.get(name)
+        if facts is None or machine is None or not self._deleted.keep(name, machine, now):
+            return self._drop_report(name)
+        self._note(self.ledger.report(read.marked_deleted(facts), again=True))
+        return []
+
+    def _drop_report(self, name: str) -> list[Wake]:
+        self._deleted.forget(name)
+        self._reports.pop(name, None)
+        self._reader.forget(name)
+        change = self.ledger.report_gone(name)
+        self._note(change)
+        # Whether a node without a report takes the pod is for the profile to say.
+        return [Wake(node, WakeCause.REPORT) for node in change.rows]
 
     def _report_again(self, name: str) -> list[Wake]:
         facts = self.ledger.facts(name)
@@ -159,6 +188,7 @@ class LedgerSync:
         return [Wake(name, WakeCause.REPORT)]
 
     def _read_report(self, topology: NodeTopology) -> RowFacts:
+        self._deleted.forget(topology.node)
         if read.is_plain(topology):
             self._reports.pop(topology.node, None)
         else:
@@ -180,10 +210,10 @@ class LedgerSync:
         self._stale.update(dict.fromkeys(self.columns.rows))
         self.refresh()
 
-    def adopt(self, books: Sequence[NodeLedger]) -> None:
-        """The ledger as another engine had it. Rows are shown as they are: what there was to revise is revised."""
-        for book in books:
-            self.ledger.adopt(book)
+    def adopt(self, node_ledgers: Sequence[NodeLedger]) -> None:
+        """Replaces the ledger by one of a dump. Its revisions are already applied, so rows are read as they are."""
+        for node_ledger in node_ledgers:
+            self.ledger.adopt(node_ledger)
         self._stale.clear()
         for name, number in self.columns.rows.items():
             self._show(number, self.ledger.row(name))
@@ -194,18 +224,18 @@ class LedgerSync:
         return row
 
     def state(self, number: int) -> RowState:
-        """The row as the row model wants it; kept for rows that every shape has to ask."""
+        """The row for the row model; cached for rows that every shape evaluates with it."""
         known = self._states.get(number)
         if known is not None:
             return known
         row = self._loose.pop(number, None)
-        state = fromledger.charged(row or self.row(number), self.columns.resources)
+        state = rows.charged(row or self.row(number), self.columns.resources)
         if row is not None:
             self._states[number] = state
         return state
 
     def facts(self, number: int) -> RowFacts | None:
-        """What the node's report says, as far as it was read."""
+        """The facts of the node's report."""
         return self._described.get(number)
 
     def topology(self, node: str) -> NodeTopology | None:
@@ -226,10 +256,10 @@ class LedgerSync:
         before = self._described.get(number)
         if before is not row.facts:
             self._described[number] = row.facts
-            # A row that changed hands is empty, whatever was described there before.
+            # A row that was given to another node is empty, whatever it held before.
             if before is None or self.columns.kind[number] < 0 or not _same_hardware(before, row.facts):
                 self.columns.describe(number, row.facts)
-        free = fromledger.free_state(row)
+        free = rows.free_state(row)
         if free.loose:
             self._loose[number] = row
         if row.pending:
@@ -237,20 +267,20 @@ class LedgerSync:
         self.columns.set_free(number, free)
 
     def _revised(self, name: str, number: int) -> Row | None:
-        """The node's row. Where something came free, pods that have not arrived yet may go there instead."""
+        """The node's row. If something became free, pending pods may get other zones."""
         row = self.ledger.row(name)
         if row is None or not row.pending or not self._has_grown(number, row):
             return row
         revised = self._reviser(row)
         if revised:
-            book = self.ledger.node(name)
-            assert book is not None, "it has a row"
-            first = book.records[revised[0].uid].pod
+            node_ledger = self.ledger.node(name)
+            assert node_ledger is not None, "it has a row"
+            first = node_ledger.records[revised[0].uid].pod
             self.ledger.predict(name, first, revised[0], revised[1:])
         return self.ledger.row(name)
 
     def _has_grown(self, number: int, row: Row) -> bool:
-        """Whether anything is free that was not when the row was last read."""
+        """Whether more is free than when the row was last read."""
         if self._described.get(number) is None or self.columns.rules(number) != row.facts.rules:
             return True
         self.columns.ensure_columns(row.width)
@@ -260,11 +290,11 @@ class LedgerSync:
     # Decisions
 
     def predict(self, number: int, pod: Pod, holding: Holding, revised: Sequence[Holding] = ()) -> None:
-        """A decision by the row model: the row is to be read again."""
+        """Enters a decision of the row model; the row must be read again."""
         self._note(self.ledger.predict(self.columns.names[number], pod, holding, revised))
 
     def enter(self, decision: Decision, number: int, pending_shape: int) -> None:
-        """A decision by a template, which has been charged to the columns; `pending_shape`: that of the row before."""
+        """Enters a decision that a template made and charged to the columns; `pending_shape`: the row's before it."""
         template, node, pod = decision.holder, decision.node, decision.pod
         if template is NOTHING:
             return  # a node without a report: the pod is entered when it is seen there
@@ -272,7 +302,7 @@ class LedgerSync:
         assert pod is not None
         holding, revised = template.holding(pod), tuple[Holding, ...]()
         if not holding.entries:
-            pass  # holds nothing, so its turn does not matter
+            pass  # holds nothing, so its admission order does not matter
         elif pending_shape == NONE_PENDING:
             self._alike[number] = [holding]
         elif pending_shape == holding.shape:
@@ -280,7 +310,7 @@ class LedgerSync:
         self.ledger.predict(node, pod, holding, revised)
 
     def _among_equals(self, number: int, holding: Holding) -> tuple[Holding, tuple[Holding, ...]]:
-        """Pods of one shape that got different zones by their order may each have the other's."""
+        """Marks pods of one shape that may get each other's zones."""
         alike = self._alike[number]
         revised: tuple[Holding, ...] = ()
         first = alike[0]

@@ -98,6 +98,11 @@ class MemoryPool:
         return not doubtful and not mask & self.unknown_groups and self.permits(mask)
 
     @property
+    def _has_groups(self) -> bool:
+        """Whether memory in use keeps the Memory Manager from combining or separating some zones."""
+        return bool(self.groups.busy)
+
+    @property
     def is_known(self) -> bool:
         return not self.open and not self.unknown_groups
 
@@ -113,6 +118,9 @@ class MemoryPool:
         def possible(mask: int) -> bool:
             return self._may_suit(request, mask)
 
+        def without_groups(mask: int) -> bool:
+            return self._has_amounts(request, mask)
+
         return Listing(
             wants=lambda: self.wants(request, zones),
             domain=self.rules.every_zone,
@@ -121,6 +129,7 @@ class MemoryPool:
             possible=certain if self.is_known else possible,
             lists=len(request),
             drops_out=True,
+            without_groups=without_groups if self._has_groups else None,
         )
 
     def wants(self, request: Request, zones: int = 0) -> tuple[Want, ...]:
@@ -135,9 +144,11 @@ class MemoryPool:
         return smallest(self.rules.every_zone, sizes, tuple(need for _, need in request))
 
     def _suits(self, request: Request, mask: int) -> bool:
-        return all(self.lo(column, mask) >= self._lacking(column, mask, need) for column, need in request) and (
-            self.surely_permits(mask)
-        )
+        return self._has_amounts(request, mask) and self.surely_permits(mask)
+
+    def _has_amounts(self, request: Request, mask: int) -> bool:
+        """Whether amounts suffice for certain, no matter what memory groups permit."""
+        return all(self.lo(column, mask) >= self._lacking(column, mask, need) for column, need in request)
 
     def _may_suit(self, request: Request, mask: int) -> bool:
         return all(self.hi(column, mask) >= self._lacking(column, mask, need) for column, need in request) and (
@@ -195,8 +206,20 @@ class MemoryPool:
         wider = (mask for mask in merge.by_width(self.rules) if mask & including == including)
         found = next((mask for mask in wider if self._suits(request, mask)), None)
         if found is None or (preferred and found.bit_count() != self._smallest(request)):
-            raise Refuses(Cause.TOO_LITTLE_MEMORY, self.wants(request), including)
+            raise Refuses(self._shortage(request, including, found), self.wants(request), including)
         return found
+
+    def _shortage(self, request: Request, including: int, found: int | None) -> Cause:
+        """The cause where the Memory Manager uses no mask: groups, if one would do by its amounts alone.
+
+        `found`: a mask that has room, but is wider than the alignment permits. The policies that accept only preferred
+        hints accept no mask wider than the smallest either."""
+        narrow = found is not None or self.rules.policy in ("restricted", "single-numa-node")
+        size = self._smallest(request)
+        masks = (mask for mask in merge.by_width(self.rules) if mask & including == including)
+        allowed = (mask for mask in masks if not narrow or mask.bit_count() == size)
+        grouped = self._has_groups and any(self._has_amounts(request, mask) for mask in allowed)
+        return Cause.MEMORY_GROUP if grouped else Cause.TOO_LITTLE_MEMORY
 
     def _possible_places(self, request: Request, alignment: Alignment) -> tuple[int, ...]:
         """Every mask that may hold the memory, where not everything is known."""
@@ -238,7 +261,7 @@ class MemoryPool:
         self.blocks.append(block)
 
     def _write_off(self, block: MemoryBlock) -> None:
-        """What a container takes over from init containers before it is written off theirs (kubelet spec 6.5)."""
+        """Subtracts what a container reuses from the blocks of earlier init containers (kubelet spec 6.5)."""
         unclaimed = block.size
         for earlier in self.blocks:
             if earlier.initial and earlier.column == block.column and earlier.masks == block.masks:

@@ -22,7 +22,7 @@ from numalign.placement.rowmodel.causes import Cause, Refuses, Unsure, Want
 
 Suits = Callable[[int], bool]
 SEARCHABLE = 50_000
-"""Masks of one size that are looked at on a machine too large for arrays."""
+"""The most masks of one size that are searched on a machine too large for arrays."""
 
 
 class Listing(Struct, frozen=True, kw_only=True):
@@ -43,6 +43,8 @@ class Listing(Struct, frozen=True, kw_only=True):
     drops_out: bool = False
     """Whether it takes no part in the merge where no mask has room, as memory does."""
     size_unknown: bool = False
+    without_groups: Suits | None = None
+    """Whether a mask has room for memory if no memory group existed. None: no group limits the request."""
 
     @property
     def is_known(self) -> bool:
@@ -60,7 +62,7 @@ class Alignment(Struct, frozen=True):
     trusted: bool = False
     """Whether the mask, whichever it is, has room for everything that was listed."""
     holds_memory: bool = False
-    """Whether memory was among it."""
+    """Whether memory was among the lists."""
     listed: bool = False
     """Whether any list was merged; if not, the container is aligned to nothing in particular."""
     known: bool = True
@@ -152,7 +154,17 @@ def _taking_part(listings: Sequence[Listing], rules: NodeRules) -> list[Listing]
 def _refuse(listings: Sequence[Listing], rules: NodeRules) -> NoReturn:
     counts = {each.smallest for each in listings if each.also_prefers is None}
     cause = Cause.DIFFERENT_ZONE_COUNTS if len(counts) > 1 else Cause.NO_COMMON_ZONES
+    if _only_groups_refuse(listings, rules):
+        cause = Cause.MEMORY_GROUP
     raise Refuses(cause, _wants(listings), _closest(listings, rules))
+
+
+def _only_groups_refuse(listings: Sequence[Listing], rules: NodeRules) -> bool:
+    """Whether a mask that all managers prefer has everything, and only memory groups forbid it."""
+    if all(each.without_groups is None for each in listings):
+        return False
+    suits = [each.without_groups or each.certain for each in listings]
+    return any(all(has_room(mask) for has_room in suits) for mask in _candidates(listings, rules))
 
 
 def _others_agree(listings: Sequence[Listing], rules: NodeRules) -> bool:
@@ -165,7 +177,7 @@ def _others_agree(listings: Sequence[Listing], rules: NodeRules) -> bool:
 
 
 def by_rank(rules: NodeRules, size: int) -> Sequence[int]:
-    """Masks of one size, the kubelet's favourites first."""
+    """Masks of one size in the kubelet's order of preference."""
     zones = len(rules.zones)
     if zones > MOST_ZONES and comb(zones, size) > SEARCHABLE:
         raise Unsure(Cause.MANY_ZONES)
@@ -245,7 +257,7 @@ def _any(suits: Suits, listing: Listing, rules: NodeRules) -> bool:
 
 
 def _may_drop_out(listings: Sequence[Listing], rules: NodeRules) -> bool:
-    """Whether a manager that stands in the way may turn out to take no part."""
+    """Whether a manager that blocks the merge may drop out of it."""
     doubtful = (each for each in listings if each.drops_out and not each.is_known)
     return any(not _any(each.certain, each, rules) for each in doubtful)
 

@@ -45,15 +45,15 @@ from numalign.scheduler.queue.queue import SchedulingQueue
 from numalign.scheduler.queue.queued import QueuedPod
 
 LOOK: Final = 0.5
-"""Seconds between two looks at how far others are."""
+"""Seconds between two checks of what the volume controllers have done."""
 NOTHING: Final = ""
 
 VOLUMES: Final = resources.of("v1", "persistentvolumes", "PersistentVolume", PersistentVolume)
 CLAIMS: Final = resources.of("v1", "persistentvolumeclaims", "PersistentVolumeClaim", PersistentVolumeClaim)
 
 
-def planned(pod: Pod, profile: Profile, world: ClusterState, node: str) -> VolumePlan | None:
-    """What the pod's claims need on that node; None: nothing."""
+def volume_plan(pod: Pod, profile: Profile, world: ClusterState, node: str) -> VolumePlan | None:
+    """The writes that the pod's claims need on that node; None: no claim needs one."""
     if profile.volumes is None or not pod.spec.volumes:
         return None
     prepared = profile.volumes.prepare(pod, world)
@@ -76,7 +76,7 @@ class VolumeBinder:
         volumeactions.take_back(plan, self._stock)
 
     async def carried_out(self, plan: VolumePlan, seconds: float) -> str:
-        """Why not; `NOTHING` if all is done."""
+        """Why the plan was not carried out; `NOTHING` if all volumes are bound."""
         try:
             await self._write(plan)
         except errors.KubeError as problem:
@@ -106,19 +106,19 @@ class VolumeBinder:
 LOG: Final = logging.getLogger(__name__)
 BACKOFF: Final = Exponential(first=0.5, longest=30.0)
 TRIES: Final = 4
-"""Of a binding that the server does not take, or does not answer."""
+"""Seconds between tries of a binding that the API server refuses or does not answer."""
 NODE_GONE: Final = "the node is gone"
 
 
 class PendingBinding(Struct, frozen=True, eq=False):
     queued: QueuedPod
     pod: Pod
-    """As it was when it was decided, with its node."""
+    """The pod as the decision found it, with the chosen node."""
     decision: Decision
     begun: float
     """When the attempt began."""
     plan: VolumePlan | None = None
-    """What has to be written for the pod's claims first."""
+    """Writes for the pod's claims, which come before the binding."""
     volume_seconds: float = 600.0
 
     @property
@@ -137,7 +137,7 @@ class BindingRecords(Protocol):
     def bound(self, bind: PendingBinding) -> None: ...
 
     def failed(self, bind: PendingBinding, why: str) -> None:
-        """It did not happen, and will not."""
+        """The pod was not bound, and this binding will not be tried again."""
 
     def over(self, bind: PendingBinding) -> None:
         """The pod was deleted, or bound by another scheduler."""
@@ -145,11 +145,11 @@ class BindingRecords(Protocol):
 
 class Binder:
     def __init__(
-        self, client: Client, books: BindingRecords, volumes: VolumeBinder, *, leads: Callable[[], bool], workers: int
+        self, client: Client, records: BindingRecords, volumes: VolumeBinder, *, leads: Callable[[], bool], workers: int
     ) -> None:
         self._client = client
         self._volumes = volumes
-        self._books = books
+        self._records = records
         self._leads = leads
         self._workers = workers
         self._waiting: asyncio.Queue[PendingBinding] = asyncio.Queue()
@@ -174,33 +174,33 @@ class Binder:
             return
         match answer.outcome:
             case Outcome.DONE:
-                self._books.bound(bind)
+                self._records.bound(bind)
             case Outcome.GONE | Outcome.ELSEWHERE:
-                self._books.over(bind)
+                self._records.over(bind)
             case _:
-                self._books.failed(bind, answer.why)
+                self._records.failed(bind, answer.why)
 
     async def _prepared(self, bind: PendingBinding) -> str:
-        """Why the pod's volumes are not ready, and will not be."""
+        """Why the pod's volumes cannot be bound; empty if they are bound."""
         if bind.plan is None or not self._leads():
             return ""
         return await self._volumes.carried_out(bind.plan, bind.volume_seconds)
 
     async def _answer(self, bind: PendingBinding) -> BindingResult | None:
-        """What became of it, for certain; None: it is not ours to find out any more."""
+        """The final result of the binding; None: this process does not lead any more, so it must not find out."""
         tries, in_doubt = 0, False
         while self._leads():
-            if not self._books.is_open(bind) or not self._books.has_node(bind.node):
-                return await self._looked_up(bind, NODE_GONE) if tries else _not_sent(self._books.is_open(bind))
+            if not self._records.is_open(bind) or not self._records.has_node(bind.node):
+                return await self._looked_up(bind, NODE_GONE) if tries else _not_sent(self._records.is_open(bind))
             answer = await self._sent(bind)
             tries += 1
             refused = answer.outcome is Outcome.REFUSED
             if answer.outcome is not Outcome.UNKNOWN and not (refused and tries < TRIES):
-                # That this try was refused says nothing about one before it that got no answer.
+                # A refusal of this try says nothing about an earlier try that got no answer.
                 return await self._looked_up(bind, answer.why) if refused and in_doubt else answer
             in_doubt = in_doubt or not refused
-            # The same binding once more cannot bind twice. And one whose answer did not come may still arrive, however
-            # late: its place is kept for it as long as there is hope.
+            # Sending the same Binding again cannot bind the pod twice. A Binding without an answer may still take
+            # effect later, so its resources stay reserved.
             LOG.warning("Failed to bind pod, retrying: %s", answer.why, extra=_about(bind))
             await self._pause(tries)
         return None
@@ -211,11 +211,11 @@ class Binder:
         return await binding.bind(self._client, bind.pod.metadata, bind.node, said, wanted=lambda: self._may_go(bind))
 
     def _may_go(self, bind: PendingBinding) -> bool:
-        """Asked of every try in the moment in which it leaves: a call may wait for a connection, or be repeated."""
-        return self._leads() and self._books.is_open(bind) and self._books.has_node(bind.node)
+        """Checked right before each call is sent, because a call may wait for a connection or be repeated."""
+        return self._leads() and self._records.is_open(bind) and self._records.has_node(bind.node)
 
     async def _looked_up(self, bind: PendingBinding, why: str) -> BindingResult | None:
-        """A binding was sent that must not be sent again: only the pod can tell. `why` it has no node, if so."""
+        """Reads the pod to learn the result of a Binding that must not be sent again. `why`: why it failed, if so."""
         meta, tries = bind.pod.metadata, 1
         while self._leads():
             try:
@@ -229,7 +229,7 @@ class Binder:
                 await self._pause(tries)
                 tries += 1
                 continue
-            return _told(pod, bind, why)
+            return _result_of(pod, bind, why)
         return None
 
     async def _pause(self, tries: int) -> None:
@@ -245,7 +245,7 @@ def _not_sent(is_open: bool) -> BindingResult:
     return BindingResult(Outcome.REFUSED, NODE_GONE) if is_open else BindingResult(Outcome.GONE)
 
 
-def _told(pod: Pod, bind: PendingBinding, why: str) -> BindingResult:
+def _result_of(pod: Pod, bind: PendingBinding, why: str) -> BindingResult:
     if pod.metadata.uid != bind.pod.metadata.uid:
         return BindingResult(Outcome.GONE)
     if not pod.spec.node_name:
@@ -296,15 +296,15 @@ class BindResults:
         self._metrics.bound(bind.queued.attempts, now - ready)
         self._metrics.placed.add(_alignment(bind.decision.placement))
         self._count(bind, DONE, metrics.SCHEDULED)
-        self._histories.tell(bind.pod.metadata, "bound", node=bind.node)
+        self._histories.record(bind.pod.metadata, "bound", node=bind.node)
 
     def over(self, bind: PendingBinding) -> None:
-        """What its room is worth to others, the watch tells when it shows where the pod is; ours is given up now."""
+        """Releases the reservation. The watch wakes waiting pods when it shows where the pod is."""
         uid = bind.decision.uid
         self._give_up(bind)
         self._queue.done(uid)
         self._publisher.forget(uid)
-        self._histories.tell(
+        self._histories.record(
             bind.pod.metadata, "binding dropped: pod deleted, or bound by another scheduler", node=bind.node
         )
         self._count(bind, GONE, metrics.ERROR)
@@ -319,7 +319,7 @@ class BindResults:
         self._count(bind, REFUSED, metrics.ERROR)
 
     def _give_up(self, bind: PendingBinding) -> None:
-        """Only what this very decision holds: the pod may have been decided anew, or be bound."""
+        """Releases only the reservation of this decision: the pod may have a newer decision, or be bound."""
         if bind.plan is not None:
             self._volumes.take_back(bind.plan)
         if not self.is_open(bind):
@@ -337,7 +337,7 @@ class BindResults:
 
 @lru_cache(maxsize=MOST_PLACEMENTS)
 def _alignment(placement: tuple[Aligned, ...]) -> str:
-    """How far apart the widest container of the pod may be, as far as that is known."""
+    """The metric label for the largest number of zones that a container of the pod may use."""
     widest = 0
     for each in placement:
         for zones in each.zones:

@@ -51,6 +51,8 @@ class Cluster:
         self._nodes: dict[str, Node] = {}
         self._reports: dict[str, NodeResourceTopology] = {}
         """By node, the latest."""
+        self._deleted_reports: dict[str, NodeResourceTopology] = {}
+        """By node, the last one of each node whose report was deleted."""
         self._rowless: dict[str, dict[str, Pod]] = {}
         """Pods on nodes that have no row, by node and uid; the world has all others."""
         self._rowless_on: dict[str, str] = {}
@@ -70,19 +72,23 @@ class Cluster:
             self.world.drop_node(self._rows[name])
         # The next report is read without it.
         self._reports.pop(name, None)
+        self._deleted_reports.pop(name, None)
         return self._apply(facts.NodeGone(name), name)
 
     def report(self, written: NodeResourceTopology, now: float) -> list[Wake]:
         name = written.metadata.name
         before, self._reports[name] = self._reports.get(name), written
+        self._deleted_reports.pop(name, None)
         # Most reports repeat the one before.
         if before is not None and _is_repeated(before, written):
             return self._apply(facts.ReportRepeated(name, written), name)
         return self._apply(facts.ReportSeen(normalise.normalise(written), now, written), name)
 
-    def report_gone(self, node: str) -> list[Wake]:
-        self._reports.pop(node, None)
-        return self._apply(facts.ReportGone(node), node)
+    def report_gone(self, node: str, now: float) -> list[Wake]:
+        last = self._reports.pop(node, None)
+        if last is not None and node in self._nodes:
+            self._deleted_reports[node] = last
+        return self._apply(facts.ReportGone(node, now), node)
 
     def pod(self, pod: Pod, now: float) -> list[Wake]:
         """A pod that has a node was seen as it is now."""
@@ -140,6 +146,11 @@ class Cluster:
     def node_named(self, name: str) -> Node | None:
         return self._nodes.get(name)
 
+    @property
+    def deleted_reports(self) -> tuple[NodeResourceTopology, ...]:
+        """Those that are still in force."""
+        return tuple(each for node, each in self._deleted_reports.items() if not self.engine.lacks_report(node))
+
     def counts(self, uid: str) -> bool:
         """Whether the pod counts for some node."""
         return uid in self.world.pods or uid in self._rowless_on
@@ -194,7 +205,8 @@ class Cluster:
         before, row = self.world.pods.get(uid), self._rows.get(node)
         if before is not None and before.row == row and _alike(before.pod, pod):
             return
-        self._release(uid)
+        if before is not None or uid in self._rowless_on:
+            self._release(uid)
         if row is None:
             self._put_rowless(uid, pod)
         else:

@@ -1,6 +1,6 @@
 """Records the history of each pod, in memory and in the log.
 
-Every component that acts on a pod calls `tell`; `dump` shows the history and `numalign scheduler state --pod` prints
+Every component that acts on a pod calls `record`; `dump` shows the history and `numalign scheduler state --pod` prints
 it. The log has the same entries with the pod's name and uid, subject to verbosity. The histories that were extended
 least recently are dropped first; of a long history the middle is dropped."""
 
@@ -24,7 +24,7 @@ MOST_LINES: Final = FIRST_LINES + LAST_LINES
 
 
 class HistoryEntry(Struct, frozen=True, gc=False):
-    """Of which thousands are kept: it holds nothing that the garbage collector would have to look at."""
+    """One entry of a history. Thousands are kept, so it has no fields that the garbage collector tracks."""
 
     at: float
     what: str
@@ -32,7 +32,7 @@ class HistoryEntry(Struct, frozen=True, gc=False):
 
 
 class PodHistory:
-    """How it began, and how it went on."""
+    """The first and the latest entries of one pod's history."""
 
     __slots__ = ("_pod", "left_out", "lines", "uid")
 
@@ -40,13 +40,6 @@ class PodHistory:
         self.uid, self._pod = pod.uid, pod
         self.left_out = 0
         self.lines: list[HistoryEntry] = []
-
-    def add(self, line: HistoryEntry) -> None:
-        lines = self.lines
-        if len(lines) == MOST_LINES:
-            del lines[FIRST_LINES]
-            self.left_out += 1
-        lines.append(line)
 
     @property
     def name(self) -> str:
@@ -59,18 +52,18 @@ class PodHistories:
         self._most = most_pods
         self._histories: OrderedDict[str, PodHistory] = OrderedDict()
 
-    def tell(self, pod: ObjectMeta, what: str, **fields: object) -> None:
+    def record(self, pod: ObjectMeta, what: str, **fields: object) -> None:
         self._keep(pod, what, fields)
         if LOG.isEnabledFor(logging.DEBUG):
             _log(logging.DEBUG, pod, what, fields)
 
     def warn(self, pod: ObjectMeta, what: str, **fields: object) -> None:
-        """The same as a warning in the log."""
+        """Adds an entry and logs it as a warning."""
         self._keep(pod, what, fields)
         _log(logging.WARNING, pod, what, fields)
 
     def of(self, name: str) -> list[PodHistory]:
-        """Of pods that have or had this name (namespace/name), or this uid; the latest last."""
+        """The histories of pods that have or had this name (namespace/name) or uid; the latest last."""
         return [story for story in self._histories.values() if name in (story.name, story.uid)]
 
     def __len__(self) -> int:
@@ -87,7 +80,11 @@ class PodHistories:
             if len(histories) >= self._most:
                 histories.popitem(last=False)
             story = histories[uid] = PodHistory(pod)
-        story.add(HistoryEntry(self._now(), what, fields))
+        lines = story.lines
+        if len(lines) == MOST_LINES:
+            del lines[FIRST_LINES]
+            story.left_out += 1
+        lines.append(HistoryEntry(self._now(), what, fields))
 
 
 def _log(level: int, pod: ObjectMeta, what: str, fields: Mapping[str, object]) -> None:

@@ -60,7 +60,7 @@ class EventQueue:
         self.record_later(occurrence.regarding.uid, lambda: occurrence)
 
     def record_later(self, uid: str, occurrence: Callable[[], Occurrence]) -> None:
-        """It happens now, to the object with this uid. `occurrence` is called when the Event is written."""
+        """Queues an Event about the object with this uid. `occurrence` is called when the Event is written."""
         self._waiting.append(PendingEvent(uid, occurrence, self._clock.now()))
         self._idle.clear()
         self._wake.set()
@@ -71,7 +71,7 @@ class EventQueue:
             group.create_task(self._dispatch(group))
 
     async def drained(self) -> None:
-        """Until everything that was recorded so far is written or dropped."""
+        """Waits until every Event recorded so far is written or dropped."""
         await self._idle.wait()
 
     async def _dispatch(self, group: asyncio.TaskGroup) -> None:
@@ -88,7 +88,7 @@ class EventQueue:
                     group.create_task(self._write(event))
 
     async def _may_write(self) -> None:
-        """Until one more Event may be written."""
+        """Waits until one more Event may be written."""
         while (allowed := self._allowed()) <= len(self._writing):
             if allowed:
                 self._written.clear()
@@ -97,7 +97,7 @@ class EventQueue:
                 await self._clock.sleep(PAUSE)
 
     def _allowed(self) -> int:
-        """Events that may be written at a time."""
+        """The number of Events that may be written at the same time."""
         waited = self._clock.now() - self._waiting[0].now
         return max(self._free_calls(), BESIDE_BINDINGS if waited >= LONGEST_WAIT else 0)
 
@@ -122,15 +122,15 @@ SCHEDULER_ERROR: Final = "SchedulerError"
 
 
 class PendingReason(Struct, frozen=True):
-    """Why a pod waits."""
+    """Why a pod is pending."""
 
     reason: str
     message: str
     nominated: str | None = None
-    """The node that it waits for; empty: for none any more; None: that is not ours to say."""
+    """The nominated node; empty: the nomination is cleared; None: it is not changed."""
 
 
-NOTHING_TOLD: Final = PendingReason("", "")
+NO_REASON: Final = PendingReason("", "")
 
 
 class Publisher:
@@ -145,7 +145,7 @@ class Publisher:
         self._client = client
         self._leads = leads
         self._events = EventQueue(client, reporter, free_calls)
-        self._told: dict[str, PendingReason] = {}
+        self._last_reasons: dict[str, PendingReason] = {}
         """By uid: what was written or is about to be."""
         self._due: dict[str, tuple[Pod, PendingReason]] = {}
         self._to_delete: deque[ObjectMeta] = deque()
@@ -157,16 +157,16 @@ class Publisher:
             self._events.record_later(pod.uid, partial(_scheduled, pod, node))
 
     def refused(self, pod: Pod, wait: PendingReason) -> None:
-        """It stays without a node for now."""
+        """Records that no node fits the pod for now."""
         self.warned(pod.metadata, "FailedScheduling", "Scheduling", wait.message)
-        before = self._told.get(pod.metadata.uid) or _told_by(pod)
+        before = self._last_reasons.get(pod.metadata.uid) or _condition_of(pod)
         wanted = structs.replace(wait, nominated=_nomination(pod, before, wait))
         if wanted != before:
             self._write(pod, wanted)
 
     def unnominated(self, pod: Pod) -> None:
-        """The node that was kept for it is not any more."""
-        before = self._told.get(pod.metadata.uid) or _told_by(pod) or NOTHING_TOLD
+        """Records that the pod's nomination was cleared."""
+        before = self._last_reasons.get(pod.metadata.uid) or _condition_of(pod) or NO_REASON
         if before.nominated:
             self._write(pod, structs.replace(before, nominated=""))
 
@@ -187,8 +187,8 @@ class Publisher:
             self._wake.set()
 
     def forget(self, uid: str) -> None:
-        """The pod has a node or is gone: nothing more is to be written into it."""
-        self._told.pop(uid, None)
+        """Drops pending conditions of a pod that has a node or was deleted."""
+        self._last_reasons.pop(uid, None)
         self._due.pop(uid, None)
 
     async def run(self) -> None:
@@ -200,7 +200,7 @@ class Publisher:
         await self._events.drained()
 
     def _write(self, pod: Pod, wait: PendingReason) -> None:
-        self._told[pod.metadata.uid] = wait
+        self._last_reasons[pod.metadata.uid] = wait
         self._due[pod.metadata.uid] = pod, wait
         self._wake.set()
 
@@ -232,13 +232,13 @@ class Publisher:
                 PODS.at(meta.name, meta.namespace).sub("status"), "strategic", condition_patch(pod, wait, clock)
             )
         except errors.KubeError as problem:
-            # The pod may be gone or another one by now; else its next attempt writes it.
+            # The pod was deleted or recreated, or its next attempt writes the condition.
             LOG.info("Error updating pod condition: %s", problem, extra=about(pod=meta.full_name, uid=meta.uid))
-            self._told.pop(meta.uid, None)
+            self._last_reasons.pop(meta.uid, None)
 
 
 def condition_patch(pod: Pod, wait: PendingReason, clock: Clock) -> Document:
-    """With the uid, so that a pod made again under the name is not hit."""
+    """A patch of the pod's condition. It names the uid, so that a recreated pod of the same name is not patched."""
     status: Document = {"conditions": [_written(pod, wait, clock)]} if wait.reason else {}
     if wait.nominated is not None:
         status["nominatedNodeName"] = wait.nominated or None
@@ -260,7 +260,7 @@ def _written(pod: Pod, wait: PendingReason, clock: Clock) -> Document:
 
 
 def _nomination(pod: Pod, before: PendingReason | None, wait: PendingReason) -> str | None:
-    """What is to be written of it; None: there is none, nor was there."""
+    """The nominated node to write; None: the pod has none, and had none."""
     known = before.nominated if before is not None else pod.status.nominated_node_name or None
     wanted = known if wait.nominated is None else wait.nominated
     return wanted if wanted or known else None
@@ -270,7 +270,7 @@ def _condition(pod: Pod) -> PodCondition | None:
     return next((each for each in pod.status.conditions if each.type == SCHEDULED), None)
 
 
-def _told_by(pod: Pod) -> PendingReason | None:
+def _condition_of(pod: Pod) -> PendingReason | None:
     found = _condition(pod)
     nominated = pod.status.nominated_node_name or None
     if found is None or found.status != "False":

@@ -17,7 +17,7 @@ from numalign.scheduler.explain.trial import FitSearch
 from numalign.scheduler.profiles import Profile
 
 NODES_TRIED: Final = 6
-"""Closest nodes that are tried for pods to free."""
+"""Number of closest nodes on which freeing pods is tried."""
 FEW: Final = 3
 """Number of pods up to which freeing them counts as easy."""
 MOST: Final = 0.5
@@ -25,7 +25,7 @@ MOST: Final = 0.5
 
 
 def found(explained: Explained, profile: Profile, around: AttemptContext) -> tuple[AnySuggestion, ...]:
-    """Empty: it fits, or nothing that was tried helps."""
+    """The suggestions, best first. Empty: the pod fits, or no tried change helps."""
     if explained.fits or explained.problem is not None:
         return ()
     search = FitSearch(around, profile, explained.pod)
@@ -38,7 +38,7 @@ def found(explained: Explained, profile: Profile, around: AttemptContext) -> tup
 
 
 def line(found: tuple[AnySuggestion, ...]) -> str:
-    """One line of what would make it fit; empty: nothing is known that would."""
+    """The best suggestion as one line; empty: there is none."""
     if not found:
         return ""
     first, *others = found

@@ -31,19 +31,19 @@ from numalign.scheduler.choose.filtering import Filtered, Refused
 from numalign.scheduler.profiles import ZONES, Profile
 
 MOST_TRIALS: Final = 256
-"""Nodes on which it takes the model to be sure, and that are asked; of more it is only said that they may fit."""
+"""Uncertain nodes for which the kubelet model is run; any further ones are reported as nodes that may fit."""
 
 
 class RejectedNodes(Struct, frozen=True, kw_only=True, dict=True):
-    """Why a node refuses the pod, or many nodes do."""
+    """Why one node, or a group of nodes, refuses the pod."""
 
     plugin: str
     texts: tuple[str, ...]
-    """In the words of kube-scheduler and its plugins."""
+    """The messages of kube-scheduler's plugins."""
     reason: Reason | None = None
-    """With amounts, where it is about them."""
+    """The reason with amounts; None: the plugin's refusal is not about amounts."""
     unresolvable: bool = False
-    """Whether it would be so without any pod on the node, as far as the plugin knows."""
+    """Whether the plugin would refuse the pod on the empty node, too."""
 
     @property
     def sentence(self) -> str:
@@ -54,7 +54,7 @@ class RejectedNodes(Struct, frozen=True, kw_only=True, dict=True):
         """How far the node is from taking the pod: what kind of thing is in the way, then how much of it."""
         if self.reason is None:
             return (3 if self.unresolvable else 1), 0.0
-        short = [1 - (lack.most or 0) / lack.need for lack in self.reason.told if lack.is_short]
+        short = [1 - (lack.most or 0) / lack.need for lack in self.reason.named_lacks if lack.is_short]
         return (2 if self.reason.structural else 0), max(short, default=0.0)
 
     @cached_property
@@ -71,19 +71,19 @@ class Explained(Struct, frozen=True, kw_only=True, dict=True):
     profile: str
     nodes: int
     fitting: tuple[str, ...] = ()
-    """Nodes on which it would be placed now."""
+    """Nodes on which the pod would be placed now."""
     untried: tuple[str, ...] = ()
-    """Nodes that may fit; too many for all of them to be tried."""
+    """Nodes that may fit but were not tried, because there are too many."""
     refused: Mapping[str, RejectedNodes] = field(default_factory=dict)
-    """By node."""
+    """Refusals by node."""
     warned: Mapping[str, Reason] = field(default_factory=dict)
-    """Fitting nodes that do not keep what the pod would prefer."""
+    """Fitting nodes that do not keep the pod's intent."""
     assumptions: Mapping[Assumption, int] = field(default_factory=dict)
-    """On how many nodes something was supposed that their reports do not say."""
+    """Assumptions about nodes whose reports are incomplete, with the number of nodes."""
     zones: bool = True
-    """Whether the profile looks at zones."""
+    """Whether the profile checks zones."""
     problem: RejectedNodes | None = None
-    """Why no node is looked at: the pod itself is refused."""
+    """Why the pod is refused before any node is checked."""
 
     @property
     def fits(self) -> bool:
@@ -91,12 +91,12 @@ class Explained(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def causes(self) -> tuple[Cause, ...]:
-        """The most frequent first."""
+        """Refusals grouped by kind, the most frequent first."""
         return reasons.grouped(self.refused, _merged, lambda answer: id(answer.reason))
 
     @cached_property
     def closest(self) -> tuple[str, ...]:
-        """Nodes that refuse, those first that lack the least."""
+        """Refusing nodes, ordered by how little they lack."""
         return tuple(sorted(self.refused, key=lambda node: (*self.refused[node].distance, node)))
 
     @property
@@ -109,7 +109,7 @@ class Explained(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def notes(self) -> list[str]:
-        """What comes beside it: wishes that fitting nodes do not keep, and what was assumed about nodes."""
+        """Intents that fitting nodes do not keep, and assumptions about nodes."""
         said = [wording.warning(group) for group in reasons.grouped(self.warned, reasons.merged)]
         assumed = sorted(self.assumptions.items(), key=lambda each: (-each[1], each[0]))
         unasked = [] if self.zones else [wording.zones_ignored(self.profile, ZONES)]
@@ -117,7 +117,7 @@ class Explained(Struct, frozen=True, kw_only=True, dict=True):
 
 
 def explained(pod: Pod, profile: Profile, around: AttemptContext, now: float = 0.0) -> Explained:
-    """What every node says now."""
+    """The answer of every node to the pod at this moment."""
     cluster = around.cluster
     empty = Explained(pod=pod, profile=profile.name, nodes=cluster.nodes, zones=profile.zones)
     try:
@@ -149,7 +149,7 @@ PROMISED: Final = RejectedNodes(plugin=ZONES, texts=(wording.PROMISED,))
 
 
 class _Zones:
-    """The engine's side: which of the nodes that rules leave are certain to admit the pod."""
+    """Asks the engine which of the nodes that pass the filter plugins are certain to admit the pod."""
 
     def __init__(self, attempt: Attempt, cluster: Cluster) -> None:
         self._names = cluster.engine.names
@@ -164,7 +164,7 @@ class _Zones:
         self.warned: dict[str, Reason] = {}
 
     def ignore(self, found: Filtered) -> None:
-        """The rules alone decide."""
+        """Accepts the nodes that pass the filter plugins, for a profile that does not check zones."""
         self._refuse(found)
         self.fitting += [self._names[row] for row in found.fitting.tolist()]
 
@@ -192,7 +192,7 @@ class _Zones:
             self.fitting.append(name)
             self._warn(row)
         else:
-            self.refused[name] = self._told(reason or self._answers.uncertain(row))
+            self.refused[name] = self._rejected(reason or self._answers.uncertain(row))
 
     def stock(self, plugin: str, said: Refusal, row: int) -> RejectedNodes:
         """A rule's refusal, with amounts where the node has not enough left as a whole."""
@@ -222,7 +222,7 @@ class _Zones:
         self._trials += 1
         return self._whatif.admits(row, ())
 
-    def _told(self, reason: Reason) -> RejectedNodes:
+    def _rejected(self, reason: Reason) -> RejectedNodes:
         if id(reason) not in self._shared:
             texts = (wording.reference(reason),)
             self._shared[id(reason)] = RejectedNodes(
@@ -233,11 +233,11 @@ class _Zones:
 
 def _merged(alike: Sequence[RejectedNodes]) -> RejectedNodes:
     first = alike[0]
-    told = [answer.reason for answer in alike if answer.reason is not None]
-    if len(told) < 2:
+    with_reason = [answer.reason for answer in alike if answer.reason is not None]
+    if len(with_reason) < 2:
         return first
     return RejectedNodes(
-        plugin=first.plugin, texts=first.texts, reason=reasons.merged(told), unresolvable=first.unresolvable
+        plugin=first.plugin, texts=first.texts, reason=reasons.merged(with_reason), unresolvable=first.unresolvable
     )
 
 
@@ -253,11 +253,11 @@ class Stage(StrEnum):
     GATED = "gated"
     WAITING = "waiting"
     DECIDED = "decided"
-    """A node was chosen; the binding is not seen yet."""
+    """A node was chosen; the watch has not shown the binding yet."""
     BOUND = "bound"
     RUNNING = "running"
     REJECTED = "rejected"
-    """Its node turned it away."""
+    """The kubelet rejected the pod."""
     SUCCEEDED = "succeeded"
     FAILED = "failed"
 
@@ -270,14 +270,14 @@ class PodProgress(Struct, frozen=True, kw_only=True):
     stage: Stage
     node: str = ""
     is_leaving: bool = False
-    """It was deleted, and has not ended yet."""
+    """The pod was deleted and is still terminating."""
     tenant: Tenant | None = None
-    """What it holds on its node, as the ledger has it. None: it has none, or the node has no report."""
+    """What the pod holds on its node according to the ledger. None: it has no node, or the node has no report."""
     gates: tuple[str, ...] = ()
     nominated: str = ""
     reason: str = ""
     message: str = ""
-    """What its status says last: of its scheduling while it waits, else of the pod itself."""
+    """The reason in the pod's status: of the PodScheduled condition while it is pending, else of the pod itself."""
 
 
 def of(pod: Pod, cluster: Cluster) -> PodProgress:

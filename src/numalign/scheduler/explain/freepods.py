@@ -25,24 +25,24 @@ MIRRORED: Final = "kubernetes.io/config.mirror"
 
 
 def found(pod: Pod, node: str, answer: RejectedNodes, search: FitSearch) -> Freeing | None:
-    """None: the node would not take the pod even without all others, or that is not certain."""
+    """The pods to free; None: the node would not admit the pod even without all others, or that is not certain."""
     movable = {each.uid: each for each in search.pods_on(node) if _is_movable(each, search)}
     # Beside pending pods, only freeing all pods would be certain to help.
     if not movable or not search.is_settled(pod, node) or not search.fits_without(pod, node, movable):
         return None
     held = nodeview.of(search.cluster.engine, node)
-    lack = next((lack for lack in answer.reason.told if lack.is_short), None) if answer.reason else None
+    lack = next((lack for lack in answer.reason.named_lacks if lack.is_short), None) if answer.reason else None
     order = sorted(
         movable, key=lambda uid: (_amount(held, uid, lack, movable[uid]), movable[uid].pod.metadata.full_name)
     )
     chosen = min(_candidates(pod, node, order, held, search), key=len)
-    return _told(node, [movable[uid] for uid in chosen], lack, held)
+    return _freeing(node, [movable[uid] for uid in chosen], lack, held)
 
 
 def _candidates(
     pod: Pod, node: str, order: Sequence[str], held: Occupancy | None, search: FitSearch
 ) -> Iterator[Sequence[str]]:
-    """Sets of pods that suffice; there is always one."""
+    """Sets of pods that suffice, at least one."""
     for uid in order[:MOST_SINGLES]:
         if search.fits_without(pod, node, {uid}):
             yield [uid]
@@ -69,7 +69,7 @@ def _inside(order: Sequence[str], held: Occupancy | None, zone: int) -> list[str
     return [uid for uid in order if uid in touching]
 
 
-def _told(node: str, gone: Sequence[AssignedPod], lack: Lack | None, held: Occupancy | None) -> Freeing:
+def _freeing(node: str, gone: Sequence[AssignedPod], lack: Lack | None, held: Occupancy | None) -> Freeing:
     names = tuple(sorted(each.pod.metadata.full_name for each in gone))
     uids = {each.uid for each in gone}
     if lack is None:

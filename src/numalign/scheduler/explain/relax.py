@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import structs
 
-from numalign.api.attributes import intent as intents
+from numalign.api.attributes import intent
 from numalign.api.objects import nodematching
 from numalign.api.objects.node import Taint
 from numalign.api.objects.pod import Pod, Toleration
@@ -30,7 +30,7 @@ CORDON: Final = Toleration(key="node.kubernetes.io/unschedulable", operator="Exi
 MOST_TAINTS: Final = 4
 
 Ask = tuple[Pod, frozenset[str], str]
-"""The pod as it would be, rules to leave out, and what that means in words."""
+"""The changed pod, the plugins to skip, and the change in words."""
 
 
 def found(explained: Explained, search: FitSearch) -> Relaxing | None:
@@ -95,8 +95,8 @@ def _unwishing(pod: Pod, cause: Cause, search: FitSearch) -> Iterator[Ask]:
     if reason is None or not isinstance(reason.cause, Unkept):
         return
     meta = pod.metadata
-    given = [name for name in intents.WISHES if name in meta.annotations]
-    kept = {name: value for name, value in meta.annotations.items() if name not in intents.WISHES}
+    given = [name for name in intent.WISHES if name in meta.annotations]
+    kept = {name: value for name, value in meta.annotations.items() if name not in intent.WISHES}
     changed = structs.replace(pod, metadata=structs.replace(meta, annotations=kept))
     yield changed, frozenset(), f"without its annotation{'s' * (len(given) > 1)} {' and '.join(given)}"
 
@@ -111,4 +111,4 @@ SPECIAL: Final[Mapping[str, Callable[[Pod, Cause, FitSearch], Iterator[Ask]]]] =
     NodeUnschedulable.name: _uncordoned,
     ZONES: _unwishing,
 }
-"""Rules that a change of the pod answers."""
+"""Plugins whose refusal a change of the pod can resolve."""

@@ -28,45 +28,46 @@ from numalign.scheduler.snapshot.snapshot import Snapshot
 
 
 class NodeReplay(Struct, frozen=True, kw_only=True):
-    """What one node had to say to the pod, and what it looked like then."""
+    """The answer of one node to the pod, and the node's state at that time."""
 
     node: str
     answer: RejectedNodes | None = None
-    """Why it refused; None: it would have taken the pod, as far as that was tried."""
+    """Why the node refused the pod; None: it fits, as far as it was tried."""
     ranked: NodeScore | None = None
-    """None: it was not scored."""
+    """The node's score; None: it was not scored."""
     occupied: Occupancy | None = None
     """None: the node has no report, or the flavour keeps no ledger."""
 
 
 class ReplayResult(Struct, frozen=True, kw_only=True):
-    """`node` or `message`, as it came out now; `before`, as it was in life."""
+    """The replayed `node` or `message`; `before` has the recorded result."""
 
     pod: str
     node: str = ""
     zones: str = ""
-    """As in the placement annotation."""
+    """The predicted zones, in the form of the placement annotation."""
     message: str = ""
     best: tuple[NodeScore, ...] = ()
     on_node: NodeReplay | None = None
-    """Of the node that was asked about."""
+    """Details of the node that the caller named."""
     before: DecisionRecord | None = None
-    """None: the snapshot does not remember it."""
+    """The recorded result; None: the snapshot does not contain the attempt."""
     problems: tuple[str, ...] = ()
 
     @property
     def agrees(self) -> bool | None:
-        """None: there is nothing to compare with."""
+        """Whether the replay agrees with the recorded result; None: there is none."""
         if self.before is None:
             return None
-        # What preemption had to say comes after the sentence.
+        # The message of preemption follows the first sentence.
         said = self.before.message.partition(" preemption: ")[0]
         return (self.node, self.zones, self.message) == (self.before.node, self.before.zones, said)
 
 
 def repeated(taken: Snapshot, name: str, node: str = "") -> ReplayResult:
-    """`name`: namespace/name; `node`: told in depth. BadObject where the snapshot has no such pod or node, or nobody
-    who would schedule it."""
+    """Replays the attempt of the pod `name` (namespace/name), with details of `node`.
+
+    BadObject if the snapshot has no such pod or node, or no profile for the pod's scheduler name."""
     pod = taken.pod(name)
     if pod is None:
         raise BadObject("Pod", name, "", "is not in the snapshot")
@@ -98,7 +99,7 @@ def _asked(made: Restored, pod: Pod, before: DecisionRecord | None, node: str) -
     ranking = ScoreDetails(lambda: made.now)
     attempt = surroundings.attempt(pod, shape, now, start, ranking)
     chances = ReplayedRandomness(before.chances if before is not None else ())
-    # Before the choice, which charges the node that it falls on.
+    # The view is taken before the choice, because the choice charges the chosen node.
     on_node = _on_node(made, surroundings, attempt, profile, node) if node else None
     found = choose.choose(attempt, profile, made.cluster, chances)
     on_node = structs.replace(on_node, ranked=ranking.of(made.world, node)) if on_node is not None else None

@@ -34,7 +34,7 @@ def found(explained: Explained, search: FitSearch) -> Shrinking | None:
 
 
 def oversized(explained: Explained, search: FitSearch, now: Shrinking | None) -> Oversized | Absent | None:
-    """For a pod that no empty node takes."""
+    """The suggestion for a pod that no empty node admits."""
     if not _is_too_large(explained, search):
         return None
     absent = next(_absent(explained, search), None)
@@ -54,7 +54,7 @@ def _is_too_large(explained: Explained, search: FitSearch) -> bool:
 
 
 class Wish:
-    """One resource of one container, and how much of it may be too much."""
+    """One resource of one container, and the amount that may be too large."""
 
     def __init__(self, container: Container, lack: Lack) -> None:
         self.container, self.resource, self.lack = container.name, lack.resource, lack

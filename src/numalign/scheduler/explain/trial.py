@@ -31,7 +31,7 @@ NO_RULES: Final[Collection[str]] = frozenset()
 
 class FitSearch:
     def __init__(self, around: AttemptContext, profile: Profile, pod: Pod) -> None:
-        """`pod`: whose shape and place in the queue the questions are about."""
+        """`pod`: the pod that the trials are about."""
         self.cluster, self._profile = around.cluster, profile
         self._promised = around.attempt(pod, filtering.shape(profile, around.cluster.engine, pod), 0.0, 0).promised
         self._left = MOST_TRIALS
@@ -50,7 +50,7 @@ class FitSearch:
         row, trial_pod = self.cluster.world.rows[node], self._trial_pod(pod)
         if trial_pod is None or not self._spend():
             return False
-        # Pods on their way may settle elsewhere once others are gone, which cannot be foreseen.
+        # Pending pods may get other zones once pods are gone, so the answer would not be certain.
         if not trial_pod.whatif.pending(row) <= set(gone):
             return False
         if any(step.prepared.only is not None and node not in step.prepared.only for step in trial_pod.steps):
@@ -58,7 +58,7 @@ class FitSearch:
         return not Trial(trial_pod, row, self._promised.get(row, ())).refused(gone)
 
     def is_settled(self, pod: Pod, node: str) -> bool:
-        """Whether no pod is on its way to the node."""
+        """Whether no pod is pending on the node."""
         return not self._zones(pod).pending(self.cluster.world.rows[node])
 
     def fits_empty(self, pod: Pod, node: str) -> bool:

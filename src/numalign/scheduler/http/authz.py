@@ -111,7 +111,7 @@ class _Gate:
         return await self._permissions.get((msgspec.json.encode(user), *what.values()), reviewed)
 
     async def _review(self, resource: Resource[Review], spec: dict[str, Any]) -> ReviewStatus:
-        # Reviews have no names, so that they are no objects to the client.
+        # Reviews have no names, so the client cannot handle them as objects.
         answer = await self._client.sender.call(request.create(resource.everywhere(), {"spec": spec}))
         return decode.decode(Review, answer).status
 
@@ -139,6 +139,6 @@ class _Kept(Generic[V]):
 
 
 def _status(code: int, reason: str, message: str) -> PageResponse:
-    told = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
-    body = msgspec.json.encode(told | {"message": message, "reason": reason, "code": code})
+    status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
+    body = msgspec.json.encode(status | {"message": message, "reason": reason, "code": code})
     return PageResponse(body.decode() + "\n", code, JSON)

@@ -16,20 +16,20 @@ from numalign.kube.leader.lease import Election
 from numalign.kube.resources import PODS
 from numalign.process import log, metrics
 from numalign.process.serve import Health, Page, PageRequest, PageResponse
-from numalign.scheduler import metrics as resourcemetrics
 from numalign.scheduler import settings
 from numalign.scheduler.main import Scheduler
+from numalign.scheduler.metrics import resource_lines
 from numalign.scheduler.snapshot import dump, files
 
 GRACE: Final = 20.0
 """Seconds past a lease's end for which a leader that does not renew counts as healthy."""
 JSON: Final = "application/json"
 PIECES: Final = 64
-"""Objects or lines that are written in a row."""
+"""Objects or lines that are written before the event loop runs other tasks."""
 AT_ONCE: Final = 16
 """Nodes written at a time before the event loop runs other tasks."""
 SYNCED: Final = ("sched-handler-sync", "informer-sync")
-"""One and the same here: an informer has seen everything when its handler has."""
+"""The checks are the same here: an informer is synced once its handler has processed every object."""
 T = TypeVar("T")
 
 
@@ -39,7 +39,7 @@ def pages(scheduler: Scheduler, config: Configuration, election: Election | None
     ready = watchdog | dict.fromkeys(SYNCED, lambda: scheduler.watched.has_synced)
     health = Health()
     metrics.register_start_time(health.registry)
-    told: dict[str, Page] = {
+    pages: dict[str, Page] = {
         "/metrics": lambda _: PageResponse(scheduler.metrics.registry.text(), content_type=metrics.CONTENT_TYPE),
         "/metrics/slis": lambda _: PageResponse(health.registry.text(), content_type=metrics.CONTENT_TYPE),
         "/metrics/resources": lambda _: _resources(scheduler),
@@ -50,38 +50,38 @@ def pages(scheduler: Scheduler, config: Configuration, election: Election | None
         "/debug/flags/v": _verbosity,
     }
     for path, checks in (("/healthz", watchdog), ("/livez", {"ping": lambda: True}), ("/readyz", ready)):
-        told |= health.pages(path, checks)
-    return told
+        pages |= health.pages(path, checks)
+    return pages
 
 
 async def _state(scheduler: Scheduler, asked: PageRequest) -> PageResponse:
-    """With `nodes` all nodes are included; scheduling continues meanwhile."""
-    told = dump.state(scheduler, asked.query.get("pod", ""), asked.query.get("node", ""))
+    """The state page. The query `nodes` includes all nodes; scheduling continues while they are collected."""
+    state = dump.state(scheduler, asked.query.get("pod", ""), asked.query.get("node", ""))
     if "nodes" not in asked.query:
-        return _json(told)
+        return _json(state)
     nodes = []
     for place, name in enumerate(dump.names_of_nodes(scheduler)):
         nodes.append(dump.of_node(scheduler, name))
         if place % AT_ONCE == 0:
             await asyncio.sleep(0)
-    return _json(told | {"nodes": nodes})
+    return _json(state | {"nodes": nodes})
 
 
 async def _dump(scheduler: Scheduler) -> PageResponse:
-    """Taken at one moment, and written while pods go on being scheduled."""
+    """The dump. It is taken at one moment and written while scheduling continues."""
     pieces = await _unhurried(files.pieces(dump.taken(scheduler)))
     return PageResponse(b"".join(pieces), content_type=JSON)
 
 
 async def _resources(scheduler: Scheduler) -> PageResponse:
-    """Of the leader alone: others know the same pods."""
+    """The resource metrics of pods. Only the leader serves them, because standby replicas know the same pods."""
     pods = tuple(scheduler.watched.informers[PODS.plural].store) if scheduler.leads() else ()
-    lines = await _unhurried(resourcemetrics.lines(pods)) if pods else []
+    lines = await _unhurried(resource_lines(pods)) if pods else []
     return PageResponse("".join(f"{line}\n" for line in lines), content_type=metrics.CONTENT_TYPE)
 
 
 async def _unhurried(pieces: Iterable[T]) -> list[T]:
-    """All of them, with a chance for others to go on in between."""
+    """Yields the pieces and lets the event loop run other tasks in between."""
     found = list[T]()
     for place, piece in enumerate(pieces):
         found.append(piece)
@@ -91,7 +91,7 @@ async def _unhurried(pieces: Iterable[T]) -> list[T]:
 
 
 def _is_renewing(election: Election, now: float) -> bool:
-    """A leader that has not renewed for long and has not ended either hangs."""
+    """Whether the leader renews its lease. A leader that neither renews nor ends is stuck."""
     leads_for = election.left(now)
     return leads_for == float("-inf") or leads_for > -(election.terms.lease - election.terms.renew + GRACE)
 

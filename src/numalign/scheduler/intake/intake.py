@@ -66,7 +66,7 @@ class Intake:
         self._histories = histories
 
     def guarded(self, resource: str, handler: Callable[[Change[T]], None]) -> Callable[[Change[T]], None]:
-        """A handler that one odd object cannot end."""
+        """A handler that skips and counts an object that it cannot process, instead of ending the watch."""
 
         def handle(change: Change[T]) -> None:
             try:
@@ -106,10 +106,10 @@ class Intake:
         if change.new is not None:
             self._woken(self._cluster.report(change.new, self._clock.now()))
         elif change.old is not None:
-            self._woken(self._cluster.report_gone(change.old.metadata.name))
+            self._woken(self._cluster.report_gone(change.old.metadata.name, self._clock.now()))
 
     def shelved(self, shelf: Shelf[V], resource: Resource) -> Callable[[Change[V]], None]:
-        """For objects that plugins read, and whose changes may make pods schedulable."""
+        """A handler for objects that plugins read and whose changes may make pods schedulable."""
 
         def handle(change: Change[V]) -> None:
             if change.new is not None:
@@ -144,10 +144,10 @@ class Intake:
             self._queue.delete(uid, now)
             self._publisher.forget(uid)
         elif uid not in self._cluster.assumed or self._queue.flights.get(uid) is not None:
-            # One that is bound and not seen so far is not to be tried again.
+            # A pod that was bound before the watch showed it must not be scheduled again.
             self._queue.add(pod, now)
             if is_new:
-                self._histories.tell(pod.metadata, "queued", priority=pod.spec.priority)
+                self._histories.record(pod.metadata, "queued", priority=pod.spec.priority)
 
     def _pod_assigned(self, old: Pod | None, pod: Pod) -> None:
         uid, now = pod.metadata.uid, self._clock.now()
@@ -157,7 +157,7 @@ class Intake:
         self._publisher.forget(uid)
         wakes = self._cluster.pod(pod, now)
         if stormguard.is_rejection(pod):
-            # It never was there: the node is as it turned it away.
+            # The kubelet rejected the pod, so its end frees nothing on the node.
             self._queue.wake(wakes, now)
         else:
             self._woken(wakes)
@@ -166,13 +166,13 @@ class Intake:
                 self._ended(pod, is_first_look=old is None)
         elif is_new:
             self._queue.move(ObjectChange(POD_ASSIGNED, None, pod), now)
-            self._tell(pod, "binding confirmed", node=pod.spec.node_name)
+            self._record(pod, "binding confirmed", node=pod.spec.node_name)
         elif old is not None:
             for event in clusterevents.pod_changes(old, pod, Resource.ASSIGNED_POD):
                 self._queue.move(ObjectChange(event, old, pod), now)
 
     def _ended(self, pod: Pod, *, is_first_look: bool) -> None:
-        """Its node has no more of it; where it never began there, its like stay away for a while."""
+        """Releases what the pod held. If the kubelet rejected it, pods of its shape avoid the node for a while."""
         now = self._clock.now()
         self._queue.move(ObjectChange(clusterevents.ASSIGNED_POD_DELETED, pod), now)
         if is_first_look or not stormguard.is_rejection(pod):
@@ -200,24 +200,24 @@ class Intake:
         counted = uid in self._cluster.assumed or bool(pod.spec.node_name)
         self._queue.delete(uid, now)
         self._publisher.forget(uid)
-        self._tell(pod, "deleted", node=pod.spec.node_name)
+        self._record(pod, "deleted", node=pod.spec.node_name)
         wakes = self._cluster.pod_gone(pod, now)
         if counted and not pod.status.is_finished:
             self._queue.move(ObjectChange(clusterevents.ASSIGNED_POD_DELETED, pod), now)
         self._woken(wakes)
 
-    def _tell(self, pod: Pod, what: str, **fields: object) -> None:
+    def _record(self, pod: Pod, what: str, **fields: object) -> None:
         """Only pods of our profiles have a history."""
         if pod.spec.scheduler_name in self._profiles:
-            self._histories.tell(pod.metadata, what, **fields)
+            self._histories.record(pod.metadata, what, **fields)
 
     # Time
 
     def tick(self) -> None:
-        """Every so often: grace periods end, and so do pauses."""
+        """Called at intervals: ends grace periods of deleted pods and pauses of the storm guard."""
         now = self._clock.now()
         self._woken(self._cluster.tick(now))
-        # That a pause is over is no change of the node: others stay away from it.
+        # The end of a pause is no change of the node, so other pods still avoid the node.
         self._queue.wake([Wake(node, WakeCause.FREED) for node in self._rejections.ended(now)], now)
         self._wake()
 

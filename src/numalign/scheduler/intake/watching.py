@@ -51,16 +51,16 @@ ATTACHMENTS: Final = resources.of("storage.k8s.io/v1", "volumeattachments", "Vol
 BUDGETS: Final = resources.of("policy/v1", "poddisruptionbudgets", "PodDisruptionBudget", PodDisruptionBudget)
 DEVICE_CLASSES: Final = resources.of("resource.k8s.io/v1", "deviceclasses", "DeviceClass", DeviceClass)
 OPTIONAL: Final[tuple[Resource[Any], ...]] = (TOPOLOGIES, DEVICE_CLASSES)
-"""Not every cluster has them."""
+"""Resources that a cluster may not serve."""
 
 
 class Informers:
     def __init__(self, client: Client, intake: Intake, stock: Plugins, *, zones: bool = True) -> None:
-        """`zones`: whether some profile looks at them."""
+        """`zones`: whether a profile checks zones."""
         self._client = client
         self._intake = intake
         self.informers: dict[str, Informer[Any]] = {}
-        # Nodes first: what pods and reports are about is known then.
+        # Nodes come first, so that the nodes of pods and reports are known.
         self._follow(NODES, intake.node, Options(share=SharedNodes().shared))
         if zones:
             self._follow(TOPOLOGIES, intake.topology)
@@ -80,7 +80,7 @@ class Informers:
         return all(self.informers[name].has_synced for name in always)
 
     async def synced(self) -> None:
-        """Until everything there is was taken in."""
+        """Waits until every informer has processed its first list."""
         optional = [each for each in OPTIONAL if each.plural in self.informers]
         missing = [each.plural for each in optional if not await self._is_served(each)]
         for name, informer in self.informers.items():
@@ -88,12 +88,13 @@ class Informers:
                 await informer.synced()
 
     async def caught_up(self) -> None:
-        """Until pods are known as they are now. The last that a leader before us did may not have come to us yet, and
-        where its pods are nobody else may go."""
-        await self.informers[PODS.plural].looked_again()
+        """Waits until the pods are as current as the API server's.
+
+        The last bindings of the former leader may not have arrived yet, and their resources are in use."""
+        await self.informers[PODS.plural].relisted()
 
     async def _is_served(self, resource: Resource[Any]) -> bool:
-        """Whether the cluster knows the resource; in doubt yes, because to wait is better than to place blindly."""
+        """Whether the cluster serves the resource. If unknown, yes: waiting is better than placing without the data."""
         try:
             await anext(self._client.pages(resource.everywhere(), Selection(), 1))
         except errors.NotFound:

@@ -1,1 +1,1 @@
-"""Finds victims, evicts them and reserves their room for the preemptor."""
+"""Finds victims, evicts them and reserves their resources for the preemptor."""

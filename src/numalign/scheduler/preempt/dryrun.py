@@ -45,11 +45,11 @@ class DryRunResult(Struct, frozen=True, kw_only=True):
     victims: Victims | None = None
     reasons: tuple[str, ...] = ()
     budgeted: bool = False
-    """Whether disruption budgets had a say."""
+    """Whether disruption budgets affected the result."""
 
 
 class TrialPod(Struct, frozen=True, kw_only=True):
-    """A pod that trials are about, as filter plugins and the engine prepared it."""
+    """The pod of a trial, prepared by the filter plugins and the engine."""
 
     pod: Pod
     steps: tuple[PreparedFilter, ...]
@@ -58,20 +58,20 @@ class TrialPod(Struct, frozen=True, kw_only=True):
 
     @property
     def wants(self) -> tuple[ResourceRequest, ...] | None:
-        """What NodeResourcesFit looks for; None: the profile does not have it."""
+        """The request that NodeResourcesFit checks; None: the profile does not enable the plugin."""
         return next(
             (step.prepared.refusals.wants for step in self.steps if isinstance(step.prepared, ResourceRequests)), None
         )
 
 
 class DryRun(TrialPod, frozen=True, kw_only=True):
-    """A preemptor. Its `steps` leave out the plugins that look at the node alone."""
+    """The dry run of one preemptor. Its `steps` leave out plugins whose result does not depend on pods."""
 
     shape: Shape
     budgets: Budgets
 
     def on(self, row: int, beside: Sequence[Pod] = ()) -> DryRunResult:
-        """`beside`: pods worth as much as this one, or more, that the room there is promised to."""
+        """The victims on a row. `beside`: pods of the same or a higher priority that are nominated to the node."""
         there = (each.pod for each in self.world.on_row[row].values())
         lower = sorted((pod for pod in there if pod.spec.priority < self.pod.spec.priority), key=victims.importance)
         if not lower or not self.whatif.is_possible(row):
@@ -86,7 +86,7 @@ class DryRun(TrialPod, frozen=True, kw_only=True):
 
     @property
     def likeness(self) -> Hashable | None:
-        """Equal for pods to which every node answers the same; None: other nodes have a say, too."""
+        """Equal for pods that get the same result on every node; None: the result depends on other nodes."""
         if not all(isinstance(step.rule, NodeResourcesFit | NodePorts) for step in self.steps):
             return None
         shape = type(self.whatif), self.shape.number
@@ -94,7 +94,7 @@ class DryRun(TrialPod, frozen=True, kw_only=True):
 
 
 class Trial:
-    """One node, asked about different victims."""
+    """Tries different sets of victims on one node."""
 
     def __init__(self, asked: TrialPod, row: int, beside: Sequence[Pod]) -> None:
         self._asked, self._row, self._beside = asked, row, beside
@@ -104,13 +104,13 @@ class Trial:
         self._others = tuple(step for step in asked.steps if not isinstance(step.prepared, ResourceRequests))
 
     def fits(self, removed: Collection[str]) -> bool:
-        """The same as `refused`, without saying why."""
+        """Whether the pod fits without these pods."""
         if self._freed is not None and not self._freed.fits(removed):
             return False
         return not any(self._code(step, removed) for step in self._others) and not self._refused_by_engine(removed)
 
     def refused(self, removed: Collection[str]) -> tuple[str, ...]:
-        """Why the pod would not do with these gone; nothing: it would."""
+        """Why the pod does not fit without these pods; empty: it fits."""
         for step in self._asked.steps:
             code = self._code(step, removed)
             if code != FITS:
@@ -118,7 +118,7 @@ class Trial:
         return self._refused_by_engine(removed)
 
     def _code(self, step: PreparedFilter, removed: Collection[str]) -> int:
-        """With those that were promised room there, and without them, as they may never come (spec 4.5)."""
+        """The code of a step, with the nominated pods and without them, because they may never arrive (spec 4.5)."""
         code = step.rule.filter_row(step.prepared, self._row, removed, self._beside)
         if code != FITS or not self._beside:
             return code
@@ -134,7 +134,7 @@ class Trial:
 
     @cached_property
     def _freed(self) -> FreedRow | None:
-        """NodeResourcesFit by numbers, for pods of lower priority: nearly every pod asks it."""
+        """What NodeResourcesFit computes from the pods of lower priority. Nearly every preemptor needs it."""
         wants = self._asked.wants
         if wants is None:
             return None
@@ -145,20 +145,20 @@ class Trial:
 
 
 def moving(steps: Sequence[PreparedFilter]) -> tuple[PreparedFilter, ...]:
-    """Those of rules that pods on the node can make change their mind."""
+    """The steps of plugins whose result depends on the pods of the node."""
     return tuple(step for step in steps if not isinstance(step.rule, StaticFilter))
 
 
 UNKNOWN, NO, YES, AGAINST_BUDGETS = range(4)
 AT_ONCE: Final = 32
-"""Nodes that are asked before it is looked whether that is enough."""
+"""Nodes evaluated between two checks whether enough candidates were found."""
 MOST_TABLES: Final = 64
 CRITERIA: Final = 5
-"""Numbers in a rank."""
+"""Number of criteria in a rank."""
 
 
 class DryRunTable:
-    """Answers by row, for pods that are alike."""
+    """Results by row, shared by equal preemptors."""
 
     def __init__(self, rows: int) -> None:
         self.states: NDArray[np.int8] = np.zeros(rows, np.int8)
@@ -186,7 +186,7 @@ class DryRunTable:
         self.states[self._budgeted] = UNKNOWN
 
     def best(self, rows: Rows) -> int:
-        """Of rows that have victims, by one criterion after the other; among equals the first."""
+        """The best of the rows with victims, criterion by criterion; among equal rows the first."""
         for ranks in self._ranks:
             own = ranks[rows]
             rows = rows[own == own.min()]
@@ -210,13 +210,13 @@ class DryRunTable:
 
 class DryRunCache:
     def __init__(self, world: ClusterState, zones: ChangeLog, nominations: Nominations, budgets: Budgets) -> None:
-        """`zones`: rows of which the engine knows something new."""
+        """`zones`: rows that changed in the engine."""
         self._world, self._logs, self._nominations = world, (world.totals.log, zones), nominations
         self._budgets = budgets
         self._tables: LruCache[Any, DryRunTable] = LruCache(MOST_TABLES)
 
     def table(self, asked: DryRun) -> DryRunTable:
-        """What is known so far for pods like this one."""
+        """The cached results for preemptors equal to this one."""
         likeness, rows = asked.likeness, self._world.capacity
         table = DryRunTable(rows) if likeness is None else self._tables.get((likeness, rows), lambda: DryRunTable(rows))
         read = self._read()
@@ -226,7 +226,7 @@ class DryRunCache:
         return table
 
     def candidates(self, asked: DryRun, table: DryRunTable, rows: Rows, enough: int) -> Rows:
-        """The first of these rows that have victims: so many, and one among them that goes against no budget."""
+        """The first rows with victims: at least `enough`, one of them without a budget violation."""
         own = self._world.rows.get(self._nominations.node_of(asked.pod.metadata.uid), -1)
         # Cached results of that node count this pod among its nominated pods.
         table.forget(rows[rows == own])
@@ -266,7 +266,7 @@ class DryRunCache:
 
 
 def _end(states: NDArray[np.int8], enough: int) -> int | None:
-    """How many of the nodes it takes; None: more than these."""
+    """After how many nodes the search ends; None: more nodes are needed."""
     candidates = np.cumsum(states >= YES)
     clean = np.logical_or.accumulate(states == YES)
     ends = np.flatnonzero((candidates >= enough) & clean)

@@ -35,7 +35,7 @@ from numalign.scheduler.queue.nominations import Nominations
 DISRUPTED: Final = "DisruptionTarget"
 BY_SCHEDULER: Final = "PreemptionByScheduler"
 PATIENCE: Final = 60.0
-"""Seconds after the victims' end in which a report is expected that does not show them any more."""
+"""Seconds after the victims' end within which a report without them is expected."""
 SMALL: Final = 64
 
 
@@ -70,7 +70,7 @@ class Reservations:
 
 
 def _is_preempted(pod: Pod) -> bool:
-    """Whether it is on its way out because a scheduler wanted so."""
+    """Whether the pod is terminating because a scheduler preempted it."""
     if pod.metadata.deletion_timestamp is None:
         return False
     condition = next((each for each in pod.status.conditions if each.type == DISRUPTED), None)
@@ -83,7 +83,7 @@ TERMINATING: Final = "not eligible due to a terminating pod on the nominated nod
 
 
 class Nomination(Struct, frozen=True):
-    """The pod gets a node once these are gone."""
+    """The pod is nominated to a node and gets it once the victims are gone."""
 
     node: str
     victims: Victims
@@ -97,7 +97,7 @@ class Nomination(Struct, frozen=True):
 class NotPreempted(Struct, frozen=True):
     message: str
     is_final: bool = False
-    """It was looked for and there is no way: what was promised to the pod earlier is void."""
+    """Preemption does not help, so an earlier nomination of the pod is cleared."""
 
 
 class PreemptionRequest(Struct, frozen=True, kw_only=True):
@@ -129,7 +129,7 @@ class Preemption:
         return NotPreempted(wording.unavailable(asked.found.nodes, counts), is_final=True)
 
     def _potential(self, asked: PreemptionRequest) -> Rows:
-        """Nodes on which taking pods away may help."""
+        """Nodes on which preemption may help."""
         filtered, found = asked.found.filtered, asked.found
         if filtered is None:
             return np.zeros(0, np.intp)
@@ -154,7 +154,7 @@ class Preemption:
         return Nomination(self._cluster.world.names[row], table.victims[row])
 
     def _with_room(self, pod: Pod, steps: Sequence[PreparedFilter], rows: Rows, counts: Counter[str]) -> Rows:
-        """By totals alone, which is quickly said of all nodes; of the others it is counted why not."""
+        """The rows whose node totals suffice without pods of lower priority; counts the reasons of the others."""
         fit = next((step.prepared for step in steps if isinstance(step.prepared, ResourceRequests)), None)
         wants = fit.refusals.wants if fit is not None else ()
         codes = FreedRows(wants, pod.spec.priority, self._cluster.world).codes()[rows]
@@ -177,6 +177,6 @@ class Preemption:
 
 
 def _enough(args: DefaultPreemptionArgs, nodes: int) -> int:
-    """Nodes with victims after which the search ends."""
+    """The number of candidate nodes after which the search ends."""
     share = nodes * args.min_candidate_nodes_percentage // 100
     return min(nodes, max(share, args.min_candidate_nodes_absolute))

@@ -44,7 +44,7 @@ class EvictionStarter(Protocol):
 class PreemptionOutcome(Struct, frozen=True):
     message: str = ""
     nominated: str | None = None
-    """The node that the pod waits for; empty: for none any more; None: nothing new."""
+    """The nominated node; empty: the nomination is cleared; None: it did not change."""
 
 
 class Preemptor:
@@ -78,7 +78,7 @@ class Preemptor:
         self._queue.nominate(uid, found.node, now)
         self._queue.nominations.expect(uid, (each.metadata.uid for each in victims))
         for other in self._queue.nominations.below(found.node, pod):
-            # What was kept for it may be gone: it is better off looking elsewhere at once.
+            # The nominated node may not fit any more, so other nodes are tried immediately.
             self._queue.nominate(other.metadata.uid, "", now)
             self._publisher.unnominated(other)
             self._queue.activate((other.metadata.uid,), now)
@@ -92,7 +92,7 @@ WORKERS: Final = 16
 
 
 class PreemptionGate:
-    """The gate of pods for which others are being evicted."""
+    """Holds a preemptor while the evictions for it are being sent."""
 
     name: Final = PREEMPTION
 
@@ -104,13 +104,13 @@ class PreemptionGate:
 
 
 class Eviction(Struct, eq=False):
-    """Whatever has to be done for one preemptor."""
+    """The evictions for one preemptor."""
 
     preemptor: Pod
     node: str
     victims: tuple[Pod, ...]
     open: int = 0
-    """Calls that are not through."""
+    """Calls without an answer so far."""
     failed: bool = False
 
 
@@ -130,7 +130,7 @@ class Evictor:
         wake: Callable[[], None],
         histories: PodHistories = SILENT,
     ) -> None:
-        """`is_there`: whether the pod of a uid still counts on a node."""
+        """`is_there`: whether the pod with a uid is still charged to a node."""
         self._client, self._queue, self._gate = client, queue, gate
         self._publisher, self._leads, self._is_there, self._wake = publisher, leads, is_there, wake
         self._histories = histories
@@ -161,7 +161,7 @@ class Evictor:
                 self._finished(eviction)
 
     def _finished(self, eviction: Eviction) -> None:
-        """The victims' end wakes the preemptor, unless it was too early to do so, or is not to come."""
+        """Wakes the preemptor if its victims ended before it was parked, or if an eviction failed."""
         uid, clock = eviction.preemptor.metadata.uid, self._client.sender.clock
         self._gate.uids.discard(uid)
         if eviction.failed:
@@ -171,14 +171,14 @@ class Evictor:
             self._wake()
 
     async def _evicted(self, eviction: Eviction, victim: Pod) -> bool:
-        """Whether the pod is gone or about to end, for certain."""
+        """Whether the victim is certainly deleted or terminating."""
         for tries in range(TRIES):
             if not self._leads():
                 return False
             try:
-                if await self._told_and_deleted(eviction.preemptor, victim):
+                if await self._deleted(eviction.preemptor, victim):
                     self._publisher.preempted(victim.metadata, eviction.preemptor.metadata, eviction.node)
-                    self._tell(eviction, victim)
+                    self._record(eviction, victim)
                 return True
             except errors.KubeError as problem:
                 about_victim = about(pod=victim.metadata.full_name, uid=victim.metadata.uid)
@@ -186,22 +186,22 @@ class Evictor:
                 await self._pause(tries)
         return False
 
-    def _tell(self, eviction: Eviction, victim: Pod) -> None:
+    def _record(self, eviction: Eviction, victim: Pod) -> None:
         preemptor, node = eviction.preemptor.metadata, eviction.node
-        self._histories.tell(victim.metadata, "preempted", node=node, by=preemptor.full_name)
-        self._histories.tell(preemptor, "victim evicted", node=node, victim=victim.metadata.full_name)
+        self._histories.record(victim.metadata, "preempted", node=node, by=preemptor.full_name)
+        self._histories.record(preemptor, "victim evicted", node=node, victim=victim.metadata.full_name)
 
-    async def _told_and_deleted(self, preemptor: Pod, victim: Pod) -> bool:
-        """False: there is no such pod any more."""
+    async def _deleted(self, preemptor: Pod, victim: Pod) -> bool:
+        """Writes the victim's condition and deletes the victim. False: the pod does not exist any more."""
         meta = victim.metadata
         target = PODS.at(meta.name, meta.namespace)
         try:
-            await self._client.patch(target.sub("status"), "strategic", self._told(preemptor, victim))
+            await self._client.patch(target.sub("status"), "strategic", self._disruption(preemptor, victim))
             await self._client.delete(target, DeleteOptions(preconditions=Preconditions(uid=meta.uid)))
         except errors.NotFound:
             return False
         except errors.Conflict as problem:
-            # The server says so if the name is another pod's by now.
+            # The API server answers with a conflict if another pod has the name by now.
             return await self._is_same(meta, problem)
         return True
 
@@ -214,7 +214,7 @@ class Evictor:
             raise problem
         return False
 
-    def _told(self, preemptor: Pod, victim: Pod) -> Document:
+    def _disruption(self, preemptor: Pod, victim: Pod) -> Document:
         condition = {
             "type": DISRUPTED,
             "status": "True",

@@ -17,19 +17,19 @@ from msgspec import Struct
 from numalign.api.objects.pod import Pod
 
 LOWEST: Final = 1 << 31
-"""Added to every priority of a sum, so that few pods count less than many, whatever they are worth."""
+"""Added to every priority in a sum, so that fewer victims rank better whatever their priorities."""
 
 Fits = Callable[[Collection[str]], bool]
 """Whether the preemptor fits with pods of these uids gone."""
 Rank = tuple[int, int, int, int, float]
-"""What kube-scheduler chooses by; less is better."""
+"""The criteria by which kube-scheduler ranks candidates; lower is better."""
 
 
 class Victims(Struct, frozen=True):
     pods: tuple[Pod, ...]
     """The most important first."""
     violations: int
-    """Of them, how many a disruption budget speaks for."""
+    """The number of victims that violate a disruption budget."""
     rank: Rank
 
 
@@ -39,14 +39,16 @@ def importance(pod: Pod) -> tuple[int, float]:
 
 
 def started(pod: Pod) -> float:
-    """In seconds; a pod that has not started is taken to start just now, after all others."""
+    """The start time in seconds. A pod that has not started sorts after all others."""
     written = pod.status.start_time
     return datetime.fromisoformat(written).timestamp() if written else math.inf
 
 
 def chosen(lower: Sequence[Pod], violating: Collection[str], zones: Mapping[str, int], fits: Fits) -> Victims | None:
-    """None: no victim is needed. `lower` by importance; the preemptor fits if all of them are gone. `zones` by uid as
-    masks: where pods hold something."""
+    """The victims; None: no victim is needed.
+
+    `lower`: pods by importance; the preemptor fits if all of them are gone. `zones`: by uid, a mask of the zones that
+    the pod uses."""
     best = _reprieved(lower, violating, fits)
     # One victim is optimal: less important pods were tried when this one could not be reprieved.
     for of_zone in _by_zone(lower, zones) if len(best.pods) > 1 else ():
@@ -57,7 +59,7 @@ def chosen(lower: Sequence[Pod], violating: Collection[str], zones: Mapping[str,
 
 def _reprieved(lower: Sequence[Pod], violating: Collection[str], fits: Fits) -> Victims:
     removed = {pod.metadata.uid: pod for pod in lower}
-    # Pods that a budget speaks for are the first to be given back.
+    # Pods that a disruption budget protects are reprieved first.
     for pod in sorted(lower, key=lambda pod: pod.metadata.uid not in violating):
         uid = pod.metadata.uid
         del removed[uid]

@@ -35,7 +35,7 @@ class Resource(StrEnum):
     RESOURCE_SLICE = "resource.k8s.io/ResourceSlice"
     DEVICE_CLASS = "resource.k8s.io/DeviceClass"
     ZONES = "NumaZones"
-    """Not an object: what the engine knows about a node's zones."""
+    """Not an API object: a change of a node's zones in the engine."""
     ANY = "*"
 
 
@@ -61,7 +61,7 @@ class ClusterEvent(Struct, frozen=True):
     resource: Resource
     action: Action
     name: str = ""
-    """Where it is not simply resource and action."""
+    """The label in metrics, if it is not made of resource and action."""
 
     @property
     def label(self) -> str:
@@ -73,13 +73,13 @@ class ClusterEvent(Struct, frozen=True):
 
 
 class ObjectChange(Struct, frozen=True):
-    """An event with its object before and after; None: it was not there, or is no more."""
+    """An event with the object before and after; None: the object was created or deleted."""
 
     event: ClusterEvent
     old: object = None
     new: object = None
     uid: str = ""
-    """The only pending pod that it concerns; empty: all pending pods."""
+    """The uid of the only pod that the event concerns; empty: it concerns all pending pods."""
 
 
 ATTEMPT_FAILED: Final = "ScheduleAttemptFailure"
@@ -93,19 +93,19 @@ TIMED_OUT: Final = ClusterEvent(Resource.ANY, Action.ALL, "UnschedulableTimeout"
 
 
 def zones(wake: Wake) -> ObjectChange:
-    """Something about the zones of a node got better."""
+    """The event for an improvement of a node's zones."""
     return ObjectChange(ClusterEvent(Resource.ZONES, Action.UPDATE, f"NumaZones{wake.cause.title()}"), new=wake)
 
 
 def pod_changes(old: Pod, new: Pod, resource: Resource) -> tuple[ClusterEvent, ...]:
-    """What of a pod changed; what no plugin cares about comes as a plain update."""
+    """The events for a changed pod. A change that no plugin registers for is a plain update."""
     return tuple(ClusterEvent(resource, action) for action in _pod_actions(old, new)) or (
         ClusterEvent(resource, Action.UPDATE),
     )
 
 
 def node_changes(old: Node, new: Node) -> tuple[ClusterEvent, ...]:
-    """Changes of a node that can make pods schedulable; none for a heartbeat."""
+    """The events for a changed node that can make pods schedulable; none for a heartbeat."""
     return tuple(ClusterEvent(Resource.NODE, action) for action in _node_actions(old, new))
 
 
@@ -119,7 +119,7 @@ def _pod_actions(old: Pod, new: Pod) -> Iterator[Action]:
         yield Action.UPDATE_POD_SCALE_UP
     if old.spec.scheduling_gates and not new.spec.scheduling_gates:
         yield Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
-    # The API server lets tolerations be added only, so that their number tells.
+    # The API server allows tolerations only to be added, so a different number means a change.
     if len(old.spec.tolerations) != len(new.spec.tolerations):
         yield Action.UPDATE_POD_TOLERATION
 

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
-from numalign.api.attributes import intent as intents
+from numalign.api.attributes import intent
 from numalign.api.objects import nodematching, requests, selectors
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod, PodAffinity, PodAffinityTerm, TopologySpreadConstraint
@@ -27,7 +27,7 @@ NO_AFFINITY = PodAffinity()
 
 
 def scaled_down(pod: Pod, old: Pod | None, new: Pod | None) -> bool:
-    """For NodeResourcesFit: a pod on a node asks for less of something that the waiting one asks for."""
+    """For NodeResourcesFit: an assigned pod now requests less of a resource that the pending pod requests."""
     if old is None or new is None:
         return True
     before, after = requests.assigned(old), requests.assigned(new)
@@ -36,7 +36,7 @@ def scaled_down(pod: Pod, old: Pod | None, new: Pod | None) -> bool:
 
 
 def frees_port(pod: Pod, gone: Pod | None, _: object = None) -> bool:
-    """For NodePorts."""
+    """For NodePorts: the deleted pod used a host port of the pending pod."""
     used = nodestate.wanted(gone) if gone is not None else ()
     return any(nodestate.conflict(wish, port) for port in used for wish in nodestate.wanted(pod))
 
@@ -46,14 +46,14 @@ def wishes_otherwise(_: Pod, old: Pod | None, new: Pod | None) -> bool:
     if old is None or new is None:
         return True
     before, after = old.metadata.annotations, new.metadata.annotations
-    return any(before.get(name) != after.get(name) for name in intents.WISHES)
+    return any(before.get(name) != after.get(name) for name in intent.WISHES)
 
 
 # PodTopologySpread
 
 
 def changes_spread(pod: Pod, old: Pod | None, new: Pod | None) -> bool:
-    """A pod that a constraint counts came, went, or changed whether it is counted."""
+    """A pod was created, deleted or changed that a constraint counts."""
     if any(each.metadata.namespace != pod.metadata.namespace for each in (old, new) if each is not None):
         return False
     if not pod.spec.topology_spread_constraints:
@@ -62,7 +62,7 @@ def changes_spread(pod: Pod, old: Pod | None, new: Pod | None) -> bool:
 
 
 def respread(pod: Pod, old: Pod | None, new: Pod | None) -> bool:
-    """The waiting pod itself changed its labels or tolerations."""
+    """The pending pod's own labels or tolerations changed."""
     if old is None or new is None:
         return True
     if old.spec.tolerations != new.spec.tolerations and any(c.node_taints_policy == HONOR for c in _hard(pod)):
@@ -71,7 +71,7 @@ def respread(pod: Pod, old: Pod | None, new: Pod | None) -> bool:
 
 
 def changes_domains(pod: Pod, old: Node | None, new: Node | None) -> bool:
-    """A node of some domain came, went, moved to another one or has other taints."""
+    """A node was added, deleted, changed its domain or its taints."""
     keys = {constraint.topology_key for constraint in _hard(pod)}
     if not pod.spec.topology_spread_constraints:
         return True
@@ -103,7 +103,7 @@ def _domains(node: Node | None, keys: Iterable[str]) -> dict[str, str] | None:
 
 
 def changes_affinity(pod: Pod, old: Pod | None, new: Pod | None) -> bool:
-    """A pod came that the waiting one wants to be near, or one left that keeps it away."""
+    """A pod was created that matches the affinity, or a pod was deleted that matches the anti-affinity."""
     near, away = _near(pod), _away(pod)
     if new is not None and _is_all(near, pod, new) and not (old is not None and _is_all(near, pod, old)):
         return True
@@ -115,7 +115,7 @@ def changes_affinity(pod: Pod, old: Pod | None, new: Pod | None) -> bool:
 
 
 def changes_topology(pod: Pod, old: Node | None, new: Node | None) -> bool:
-    """A node came, or moved to another domain of a term."""
+    """A node was added, or changed a topology label of a term."""
     if new is None:
         return False
     if old is None:
@@ -153,7 +153,7 @@ PODS = "pods"
 
 
 class SingleNodes:
-    """Single nodes, as rules see them."""
+    """Evaluates plugins on single nodes without pods."""
 
     def __init__(self) -> None:
         # An update is about two of them, before and after.
@@ -209,7 +209,7 @@ def is_in_other_zone(old: PersistentVolume | None, new: PersistentVolume | None)
 
 
 def frees_disk(pod: Pod, gone: Pod | None, _: object = None) -> bool:
-    """For VolumeRestrictions, which knows claims by their name alone: both have one of a name, or both have disks."""
+    """For VolumeRestrictions: both pods name the same claim, or both use disks."""
     if gone is None:
         return True
     both_disks = volumerestrictions.disks_of(pod) and volumerestrictions.disks_of(gone)
@@ -217,7 +217,7 @@ def frees_disk(pod: Pod, gone: Pod | None, _: object = None) -> bool:
 
 
 def frees_attachment(_: Pod, gone: Pod | None, __: object = None) -> bool:
-    """For NodeVolumeLimits: whatever volume the pod that left had, it may have counted."""
+    """For NodeVolumeLimits: every volume of the deleted pod may have counted."""
     return gone is None or bool(gone.spec.volumes)
 
 

@@ -1,6 +1,6 @@
 """Nominated pods: pods that wait for a node that preemption or their status named.
 
-`queue` keeps this in step with its pods. `choose` leaves nominated pods their room on the node. A nomination made in
+`queue` updates it with its pods. `choose` keeps the resources of nominated pods free on the node. A nomination made in
 memory survives updates of the pod that do not carry it yet (kube-scheduler spec 3.7)."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numalign.placement.rules.clusterstate import ClusterState
 
 T = TypeVar("T", bound=Sequence[object])
 REMEMBERED: Final = 8192
-"""Changes."""
+"""Changes that are remembered."""
 
 
 class Nominations:
@@ -28,7 +28,7 @@ class Nominations:
         """How often a node's nominated pods became others."""
 
     def since(self, changes: int) -> set[str] | None:
-        """Nodes whose nominated pods are others than back then; None: too many to tell."""
+        """Nodes whose nominated pods changed since; None: more changes than are remembered."""
         behind = self.changes - changes
         return None if behind > len(self._changed) else set(islice(reversed(self._changed), behind))
 
@@ -37,7 +37,7 @@ class Nominations:
         return tuple(self._pods.get(node, {}).values())
 
     def node_of(self, uid: str) -> str:
-        """Empty: none."""
+        """The nominated node of a pod; empty: none."""
         return self._node.get(uid, "")
 
     def nodes(self) -> tuple[str, ...]:
@@ -45,7 +45,7 @@ class Nominations:
         return tuple(self._pods)
 
     def above(self, node: str, pod: Pod) -> tuple[Pod, ...]:
-        """Others nominated there that are worth as much as this pod, or more: their room is not for it to take."""
+        """Other pods of the same or a higher priority nominated to the node; the pod must not use their resources."""
         return tuple(
             each
             for uid, each in self._pods.get(node, {}).items()
@@ -53,11 +53,11 @@ class Nominations:
         )
 
     def below(self, node: str, pod: Pod) -> tuple[Pod, ...]:
-        """Those that are worth less than this pod, which may have taken their room."""
+        """Pods of a lower priority nominated to the node; this pod may take their resources."""
         return tuple(each for each in self.on(node) if each.spec.priority < pod.spec.priority)
 
     def put(self, pod: Pod, node: str) -> None:
-        """The pod's nomination from now on; an empty node takes it away."""
+        """Sets the pod's nomination; an empty node clears it."""
         uid = pod.metadata.uid
         before = self._node.get(uid, "")
         victims = self._victims.get(uid, ()) if before == node else ()
@@ -70,7 +70,7 @@ class Nominations:
             self._note(node)
 
     def expect(self, uid: str, victims: Iterable[str]) -> None:
-        """Pods, by uid, that have to leave the node before the nominated one can come."""
+        """Records the uids of the victims that must end before the nominated pod fits."""
         if uid in self._node:
             self._victims[uid] = tuple(victims)
 
@@ -78,12 +78,12 @@ class Nominations:
         return self._victims.get(uid, ())
 
     def leaving(self, node: str) -> tuple[str, ...]:
-        """All that have to leave for pods nominated there."""
+        """The victims of all pods nominated to the node."""
         return tuple(victim for uid in self._pods.get(node, ()) for victim in self._victims.get(uid, ()))
 
     def update(self, old: Pod, new: Pod) -> None:
-        told = old.status.nominated_node_name, new.status.nominated_node_name
-        self.put(new, told[1] if any(told) else self.node_of(old.metadata.uid))
+        names = old.status.nominated_node_name, new.status.nominated_node_name
+        self.put(new, names[1] if any(names) else self.node_of(old.metadata.uid))
 
     def remove(self, uid: str) -> None:
         node = self._node.pop(uid, None)

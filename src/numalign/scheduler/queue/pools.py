@@ -31,7 +31,7 @@ Entry = tuple[Key, str]
 
 
 class PriorityPool:
-    """Pods by uid, the first by `key` at hand. What the key is made of must not change while a pod is in here."""
+    """Pods by uid, ordered by `key`. The key of a pod must not change while the pod is in the pool."""
 
     def __init__(self, key: Callable[[QueuedPod], Key]) -> None:
         self._key = key
@@ -80,11 +80,11 @@ class PriorityPool:
 
 
 Rejector = tuple[str, str]
-"""Profile and plugin."""
+"""Profile and plugin names."""
 
 
 class UnschedulablePods:
-    """Pods that wait for something to happen, gated ones among them."""
+    """Pods that wait for a cluster event, gated pods included."""
 
     def __init__(self) -> None:
         self.by_rejector: dict[Rejector, dict[str, QueuedPod]] = {}
@@ -118,7 +118,7 @@ class UnschedulablePods:
         return queued
 
     def blocked(self, what: object) -> dict[str, QueuedPod]:
-        """Pods that zones keep away: from the node that a wake-up is about, or from any."""
+        """Pods that zones rejected: on the node of a wake-up, or on any node."""
         found: dict[str, QueuedPod] = {}
         for nodes, members in self._by_zones.values():
             if nodes is None or not isinstance(what, Wake) or what.node in nodes:
@@ -142,17 +142,17 @@ NEVER = float("-inf")
 
 
 class PodBackoff(Struct, frozen=True):
-    """In seconds. A longest of 0: no backoff at all."""
+    """Backoff in seconds. A maximum of 0 disables it."""
 
     initial: float = 1.0
     longest: float = 10.0
 
     def duration(self, attempts: int) -> float:
-        """After so many failed attempts in a row."""
+        """The backoff after that many failed attempts in a row."""
         return Exponential(self.initial, self.longest).pause(attempts)
 
     def expiry(self, queued: QueuedPod) -> float:
-        """The second in which the backoff ends; long ago for a pod that has none."""
+        """The second in which the backoff ends; in the past for a pod without backoff."""
         attempts = queued.errors or queued.refused
         if attempts == 0 or self.longest == 0:
             return NEVER
@@ -161,7 +161,7 @@ class PodBackoff(Struct, frozen=True):
         return queued.expiry
 
     def is_on(self, queued: QueuedPod, now: float) -> bool:
-        """Whether the pod still has to wait; through the whole second in which its backoff ends it does."""
+        """Whether the pod is still in backoff, including the whole second in which the backoff ends."""
         return self.expiry(queued) >= math.floor(now)
 
 
@@ -211,7 +211,7 @@ class WaitingPods:
             self.make_ready(queued, clusterevents.FORCED.label, now)
 
     def put(self, queued: QueuedPod, strategy: QueueingStrategy, label: str, now: float) -> bool:
-        """To where the strategy and its backoff let the pod go; whether that is anywhere but parked."""
+        """Puts the pod into the pool that strategy and backoff allow; False: that is the unschedulable pool."""
         if strategy is QueueingStrategy.SKIP:
             return self._park(queued, label)
         if strategy is QueueingStrategy.AFTER_BACKOFF and self._backoff.is_on(queued, now):
@@ -222,7 +222,7 @@ class WaitingPods:
         if self._is_held(queued):
             return self._park(queued, label)
         queued.ready = now if queued.ready is None else queued.ready
-        # What only ended a backoff is not what woke it.
+        # The end of a backoff is not the event that woke the pod.
         queued.cause = queued.cause if label in BACKOFF_ENDS and queued.cause else label
         self._move(queued, self._ready)
         self.incoming["active", label] += 1
@@ -241,7 +241,7 @@ class WaitingPods:
         return max(now, math.floor(self._backoff.expiry(erring)) + 1.0) if erring is not None else None
 
     def by_pool(self) -> dict[str, list[QueuedPod]]:
-        """All of them, under the names that metrics use; the ready ones in the order of their turn."""
+        """All pods by pool, under the names that metrics use; active pods in scheduling order."""
         return {
             "active": sorted(self._ready, key=lambda queued: queued.order),
             "backoff": [*self._backing_off, *self._erring],
@@ -261,7 +261,7 @@ class WaitingPods:
         if self.parked.get(queued.uid) is None:
             self.incoming["gated" if queued.gate else "unschedulable", label] += 1
         if queued.gate:
-            queued.by_flush = False  # it was not tried, so that the flush has not helped it
+            queued.by_flush = False  # the pod was not scheduled, so the flush had no effect
         self._move(queued, self.parked)
         return False
 

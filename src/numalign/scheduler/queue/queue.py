@@ -30,16 +30,16 @@ MOST_EVENTS: Final = 20_000
 class InFlightPod(Struct, eq=False):
     queued: QueuedPod
     start: int
-    """How many events there had ever been when it began."""
+    """The number of events recorded when the attempt began."""
     latest: Pod
-    """The pod as it was last seen; an attempt goes on with the one it began with."""
+    """The latest version of the pod; the attempt itself uses the version that it began with."""
     over: bool = False
     """The pod was deleted or bound, and must not return to the queue."""
 
 
 class InFlightPods:
     def __init__(self, most_events: int = MOST_EVENTS) -> None:
-        # In the order of their start, and quick at giving the first one after many have landed: a dict is not.
+        # Ordered by start. An OrderedDict returns its first item quickly after many removals; a dict does not.
         self._flights: OrderedDict[str, InFlightPod] = OrderedDict()
         self._events: deque[ObjectChange] = deque(maxlen=most_events)
         self._seen = 0
@@ -56,7 +56,7 @@ class InFlightPods:
             self._seen += 1
 
     def missed(self, flight: InFlightPod) -> tuple[ObjectChange, ...] | None:
-        """What happened since it began, the latest first; None: more than was kept."""
+        """The events since the attempt began, the latest first; None: older ones were dropped."""
         count = self._seen - flight.start
         if count > len(self._events):
             return None
@@ -65,7 +65,7 @@ class InFlightPods:
 
     def land(self, uid: str) -> InFlightPod | None:
         flight = self._flights.pop(uid, None)
-        # The first of them needs all that the others need.
+        # The attempt that began first needs every event that the others need.
         oldest = next(iter(self._flights.values()), None)
         needed = self._seen - oldest.start if oldest is not None else 0
         while len(self._events) > needed:
@@ -94,7 +94,7 @@ ANYTHING_HELPS: Final = Wakeups({})
 class QueueSettings(Struct, frozen=True, kw_only=True):
     backoff: PodBackoff = PodBackoff()
     longest_parked: float = 300.0
-    """Seconds after which a pod is tried again although nothing happened that is known to help."""
+    """Seconds after which a pod is scheduled again without an event that helps it."""
 
 
 DEFAULTS: Final = QueueSettings()
@@ -115,10 +115,10 @@ class SchedulingQueue:
         self._added = 0
         self._flushed: float | None = None
 
-    # Pods come, change and go.
+    # Changes of pods
 
     def add(self, pod: Pod, now: float) -> None:
-        """A pod of ours without a node. One that is known already is updated."""
+        """Adds a pod of our profiles without a node, or updates it if it is known."""
         uid = pod.metadata.uid
         if self._waiting.get(uid) is not None or self._flights.get(uid) is not None:
             self.update(pod, now)
@@ -129,7 +129,7 @@ class SchedulingQueue:
         self._waiting.make_ready(queued, ADDED, now)
 
     def update(self, pod: Pod, now: float) -> None:
-        """The pod changed, and still has no node."""
+        """Updates a pod that still has no node."""
         uid = pod.metadata.uid
         before, nominated = self._latest(uid), self.nominations.node_of(uid)
         if before is None and self._flights.get(uid) is None:
@@ -142,14 +142,14 @@ class SchedulingQueue:
             self._release(before, nominated, now)
 
     def delete(self, uid: str, now: float) -> None:
-        """The pod is no more."""
+        """Removes a deleted pod."""
         pod, nominated = self._latest(uid), self.nominations.node_of(uid)
         self.assigned(uid)
         if pod is not None and nominated:
             self._release(pod, nominated, now)
 
     def assigned(self, uid: str) -> None:
-        """The pod has a node, assigned by this scheduler or another."""
+        """Removes a pod that has a node, assigned by this scheduler or another."""
         self.nominations.remove(uid)
         self._waiting.remove(uid)
         flight = self._flights.get(uid)
@@ -157,7 +157,7 @@ class SchedulingQueue:
             flight.over = True
 
     def nominate(self, uid: str, node: str, now: float) -> None:
-        """A node was picked for a pod that still waits; an empty name takes the nomination away."""
+        """Nominates a pending pod to a node; an empty name clears the nomination."""
         pod, nominated = self._latest(uid), self.nominations.node_of(uid)
         if pod is None:
             return
@@ -165,7 +165,7 @@ class SchedulingQueue:
         if nominated and nominated != node:
             self._release(pod, nominated, now)
 
-    # Attempts.
+    # Attempts
 
     def pop(self, now: float) -> QueuedPod | None:
         """The next pod to try; None: no pod is ready. Callers must park or finish every popped pod."""
@@ -179,7 +179,7 @@ class SchedulingQueue:
         return queued
 
     def park(self, uid: str, rejection: Rejection, now: float) -> QueuedPod | None:
-        """The attempt came to nothing; None: so did the pod meanwhile, and nothing is to be written about it."""
+        """Returns a rejected pod to the queue; None: the pod was deleted or bound meanwhile, so nothing is written."""
         flight = self._flights.get(uid)
         if flight is None:
             return None
@@ -193,20 +193,20 @@ class SchedulingQueue:
         return queued
 
     def fail(self, uid: str, now: float) -> QueuedPod | None:
-        """The attempt ended with an error that says nothing about the pod."""
+        """Returns a pod whose attempt failed with an error."""
         return self.park(uid, ERROR, now)
 
     def done(self, uid: str, *, bound: bool = False) -> None:
-        """The attempt is over and the pod does not come back."""
+        """Ends the attempt of a pod that does not return to the queue."""
         flight = self._flights.land(uid)
         self.nominations.remove(uid)
         if flight is not None and bound and flight.queued.by_flush:
             self.bound_after_flush += 1
 
-    # Things happen.
+    # Cluster events
 
     def move(self, happening: ObjectChange, now: float, at_most: int | None = None) -> int:
-        """Wake the parked pods that it may help, of a priority up to `at_most`; how many."""
+        """Wakes the pods that the event may help, of a priority up to `at_most`; returns their number."""
         self._flights.record(happening)
         if not self._waiting.parked:
             return 0
@@ -216,66 +216,66 @@ class SchedulingQueue:
         return sum(self._reconsider(queued, (happening,), now) for queued in concerned)
 
     def wake(self, wakes: Iterable[Wake], now: float) -> int:
-        """What the engine says got better about the zones of nodes."""
+        """Wakes pods for improvements of nodes' zones that the engine reported."""
         return sum(self.move(clusterevents.zones(wake), now) for wake in wakes)
 
     def activate(self, uids: Iterable[str], now: float) -> None:
-        """Try these as soon as possible, whatever they wait for."""
+        """Makes these pods active, whatever they wait for."""
         for uid in uids:
             self._waiting.activate(uid, now)
             if self._flights.get(uid) is not None:
                 self._flights.record(ObjectChange(clusterevents.FORCED, uid=uid))
 
     def flush(self, now: float) -> None:
-        """Make ready whose backoff is over; every half minute, wake who has been parked for too long."""
+        """Activates pods whose backoff is over; every half minute, wakes pods that were unschedulable for too long."""
         self._waiting.end_backoffs(now)
         if self._flushed is None or now >= self._flushed + FLUSH_PERIOD:
             self._flushed = now
             self._flush_parked(now)
 
     def due(self, now: float) -> float | None:
-        """When a pod may be ready to pop, if nothing happens before; None: not by time alone."""
+        """When a pod becomes ready without any further event; None: never."""
         times = [self._waiting.due(now)]
         if self._waiting.parked:
             times.append(max(now, (now if self._flushed is None else self._flushed) + FLUSH_PERIOD))
         return min((time for time in times if time is not None), default=None)
 
-    # Looking in.
+    # Read access
 
     @property
     def incoming(self) -> Counter[tuple[str, str]]:
-        """Pods that came into a pool, by pool and event."""
+        """The number of pods that entered a pool, by pool and event."""
         return self._waiting.incoming
 
     def pending(self) -> dict[str, list[QueuedPod]]:
-        """Waiting pods by pool, under the names that metrics use; the ready ones in the order of their turn."""
+        """Pending pods by pool, under the names that metrics use; active pods in scheduling order."""
         return self._waiting.by_pool()
 
     def refusing(self) -> Counter[tuple[str, str]]:
-        """How many waiting pods each plugin refuses, by plugin and profile."""
+        """The number of pods that each plugin rejects, by plugin and profile."""
         waiting = (queued for pool in self.pending().values() for queued in pool)
         return Counter((plugin, queued.profile) for queued in waiting for plugin in queued.rejecting)
 
     def hints(self) -> Counter[tuple[str, str, str]]:
-        """How often a plugin was asked whether an event may help a pod, by plugin, event and answer."""
+        """How often each hint was called, by plugin, event and result."""
         return sum((table.answers for table in self._wakeups.values()), Counter[tuple[str, str, str]]())
 
     @property
     def is_empty(self) -> bool:
-        """No pod is pending. Pods in flight do not count."""
+        """Whether no pod is pending. Pods in flight do not count."""
         return not len(self._waiting)
 
     @property
     def on_their_way(self) -> int:
-        """Pods that are ready, being tried, or being bound."""
+        """Pods that are active or in flight."""
         return self._waiting.ready + len(self._flights)
 
     @property
     def flights(self) -> InFlightPods:
-        """Pods that were popped and are neither parked nor done, with the events kept for them."""
+        """Pods in flight, with the events recorded for them."""
         return self._flights
 
-    # How it is decided.
+    # Decisions
 
     def _replace(self, old: Pod, new: Pod, now: float) -> None:
         uid = new.metadata.uid
@@ -292,7 +292,7 @@ class SchedulingQueue:
                 self._reconsider(queued, happenings, now)
 
     def _reconsider(self, queued: QueuedPod, happenings: Iterable[ObjectChange], now: float) -> bool:
-        """Whether a parked pod is worth another attempt; if so, it goes where its backoff lets it."""
+        """Moves an unschedulable pod to another pool if an event may help it; whether it was moved."""
         for happening in happenings:
             strategy = self._table(queued.profile).strategy(queued, happening)
             if strategy is not QueueingStrategy.SKIP:
@@ -306,12 +306,12 @@ class SchedulingQueue:
         return max((table.strategy(queued, happening) for happening in missed), default=QueueingStrategy.SKIP)
 
     def _concerned(self, happening: ObjectChange) -> list[QueuedPod]:
-        """Parked pods that were refused by a plugin which may change its mind now; each once."""
+        """Unschedulable pods that were rejected by a plugin which the event concerns; each once."""
         found, parked = dict[str, QueuedPod](), self._waiting.parked
         for (profile, plugin), members in parked.by_rejector.items():
             if self._table(profile).concerns(plugin, happening.event):
                 found |= members if plugin != ZONES else parked.blocked(happening.new)
-        # A gated pod goes nowhere before its gate opens, whatever else would help.
+        # A gated pod stays until its gate opens, whatever else would help.
         return [
             each
             for each in found.values()
@@ -326,7 +326,7 @@ class SchedulingQueue:
                 self._waiting.put(queued, QueueingStrategy.AFTER_BACKOFF, clusterevents.TIMED_OUT.label, now)
 
     def _release(self, pod: Pod, node: str, now: float) -> None:
-        """Room that was kept for the pod is free for those who had to respect it (kube-scheduler spec 3.5)."""
+        """Wakes the pods that had to leave the nominated pod's resources free (kube-scheduler spec 3.5)."""
         placed = structs.replace(pod, spec=structs.replace(pod.spec, node_name=node))
         freed = ObjectChange(clusterevents.ASSIGNED_POD_DELETED, old=placed)
         for happening in (freed, clusterevents.zones(Wake(node, WakeCause.FREED))):
@@ -336,7 +336,7 @@ class SchedulingQueue:
         return self._wakeups.get(profile, ANYTHING_HELPS)
 
     def _latest(self, uid: str) -> Pod | None:
-        """The pod as it was last seen; None: it does not wait for a node, or not any more."""
+        """The latest version of the pod; None: it is not pending."""
         flight, queued = self._flights.get(uid), self._waiting.get(uid)
         if flight is not None:
             return None if flight.over else flight.latest

@@ -18,14 +18,14 @@ SCHEDULING_GATES: Final = "SchedulingGates"
 
 
 class Rejection(Struct, frozen=True, kw_only=True):
-    """Why an attempt came to nothing. No plugin at all: it was an error, not a refusal (kube-scheduler spec 3.4)."""
+    """Why an attempt failed. Without plugins the cause was an error, not a rejection (kube-scheduler spec 3.4)."""
 
     reasons: Mapping[str, tuple[str, ...]]
-    """By plugin that refused the pod, what it said."""
+    """The messages of the plugins that rejected the pod, by plugin."""
     pending: frozenset[str] = frozenset()
-    """Plugins that only wait for something: when it comes, the pod is tried without backoff."""
+    """Plugins that wait for an event; once it occurs, the pod is scheduled without backoff."""
     zones_of: Container[str] | None = EVERYWHERE
-    """Nodes that would do but for their zones; None: not known, so that each of them may help."""
+    """Nodes that only zones rejected; None: not known, so a wake-up of any node may help."""
 
     @property
     def plugins(self) -> frozenset[str]:
@@ -42,32 +42,32 @@ ERROR: Final = Rejection(reasons={})
 class QueuedPod(Struct, eq=False, kw_only=True):
     pod: Pod
     added: float
-    """When it came."""
+    """When the pod was added."""
     since: float
-    """When it came, or came back from its last attempt: the order of pods of one priority."""
+    """When the pod was added or returned from its last attempt; orders pods of one priority."""
     number: int
-    """Of two that came at the same moment, the lower one is first."""
+    """Orders pods with equal times."""
     ready: float | None = None
-    """When it could first have been tried: it had no gates any more."""
+    """When the pod first had no gates."""
     attempts: int = 0
     refused: int = 0
-    """Attempts that ended with a refusal."""
+    """Attempts that ended with a rejection."""
     errors: int = 0
     """Attempts in a row that ended with an error."""
     expiry: float | None = None
-    """When its backoff is over; None: to be worked out."""
+    """When the backoff ends; None: not computed yet."""
     cause: str = ""
-    """Label of the event that made it ready, or made it wait for the end of its backoff."""
+    """Label of the event that moved the pod to the active or the backoff pool."""
     gate: str = ""
-    """The plugin that does not let it into the queue."""
+    """The gate that holds the pod."""
     rejection: Rejection = ERROR
     flushed: float | None = None
-    """When it was last woken only because it had waited so long; None: not since its last attempt."""
+    """When the pod was last flushed because it had waited for long; None: not since its last attempt."""
     by_flush: bool = False
-    """Nothing else woke it since its last attempt."""
+    """Whether only the flush woke the pod since its last attempt."""
 
     def came_back(self, pod: Pod, rejection: Rejection, now: float) -> None:
-        """From an attempt, as the pod is by now (kube-scheduler spec 3.3)."""
+        """Records the end of an attempt; `pod`: its latest version (kube-scheduler spec 3.3)."""
         self.pod, self.rejection, self.gate = pod, rejection, ""
         self.since, self.expiry, self.flushed, self.by_flush = now, None, None, False
         self.errors = self.errors + 1 if rejection.is_error else 0
@@ -88,20 +88,20 @@ class QueuedPod(Struct, eq=False, kw_only=True):
 
     @property
     def order(self) -> tuple[int, float, int]:
-        """Higher priority first, then who waits longer (kube-scheduler spec 1.3)."""
+        """Higher priority first, then the earlier time (kube-scheduler spec 1.3)."""
         return -self.pod.spec.priority, self.since, self.number
 
 
 class Gate(Protocol):
     @property
     def name(self) -> str:
-        """The plugin's, under which `wakeups` knows what may open it."""
+        """The plugin's name, by which `wakeups` finds the events that may open the gate."""
 
     def holds(self, pod: Pod) -> bool: ...
 
 
 class SchedulingGates:
-    """The pod's own."""
+    """The scheduling gates in the pod's spec."""
 
     name: Final = SCHEDULING_GATES
 

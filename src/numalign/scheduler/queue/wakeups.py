@@ -39,7 +39,7 @@ Hint = Callable[[QueuedPod, ObjectChange], bool]
 
 
 class Interest(Struct, frozen=True):
-    """Events that may help, all of them or, with a hint, those that it says yes to."""
+    """Events that may help: all of them, or with a hint those that the hint accepts."""
 
     resource: Resource
     actions: Action
@@ -53,7 +53,7 @@ Table = Mapping[str, tuple[Interest, ...]]
 
 
 class Wakeups:
-    """One profile's table, with counts of what its hints said."""
+    """The wake-up table of one profile, with counts of its hints' results."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -62,11 +62,13 @@ class Wakeups:
 
     @property
     def answers(self) -> Counter[tuple[str, str, str]]:
-        """How often a hint was asked, by plugin, event and what it said."""
-        return Counter({(plugin, event.label, told): count for (plugin, event, told), count in self._answers.items()})
+        """How often each hint was called, by plugin, event and result."""
+        return Counter(
+            {(plugin, event.label, result): count for (plugin, event, result), count in self._answers.items()}
+        )
 
     def concerns(self, plugin: str, event: ClusterEvent) -> bool:
-        """Whether the plugin may change its mind on such an event."""
+        """Whether the event may change the plugin's result."""
         return event.is_anything or plugin not in self._table or bool(self._covered(plugin, event))
 
     def strategy(self, queued: QueuedPod, happening: ObjectChange) -> QueueingStrategy:
@@ -97,11 +99,11 @@ class Wakeups:
     def _asked(self, plugin: str, hint: Hint, queued: QueuedPod, happening: ObjectChange) -> bool:
         try:
             answer = hint(queued, happening)
-            told = "Queue" if answer else "QueueSkip"
+            result = "Queue" if answer else "QueueSkip"
         except Exception:
-            # A mistake of ours must not leave a pod waiting for what has already come.
-            answer, told = True, "Error"
-        self._answers[plugin, happening.event, told] += 1
+            # A hint that fails must not leave a pod waiting for an event that has already occurred.
+            answer, result = True, "Error"
+        self._answers[plugin, happening.event, result] += 1
         return answer
 
 
@@ -126,13 +128,13 @@ class ZoneHints(Protocol):
 def stock(
     affinity: NodeAffinity | None = None, fit: NodeResourcesFit | None = None, zones: ZoneHints | None = None
 ) -> Table:
-    """A profile's table, with the two rules whose settings matter; without `zones` every wake-up is taken to help."""
+    """The table of a profile, with the two plugins whose settings matter. Without `zones` every wake-up helps."""
     return {
         **_of_nodes(affinity or NodeAffinity(), fit or NodeResourcesFit()),
         **_of_pods(),
         **_of_volumes(),
         SCHEDULING_GATES: (Interest(Resource.TARGET_POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED),),
-        # A preemptor waits for its victims; whether room is enough is for the plugins to say that refused it.
+        # A preemptor waits for its victims. Whether enough is free then, the plugins that rejected it decide.
         PREEMPTION: (
             _assigned(Action.DELETE, lambda *_: False),
             Interest(Resource.ZONES, Action.UPDATE, lambda *_: False),
@@ -225,7 +227,7 @@ def _of_volumes() -> Table:
     }
 
 
-# Interests whose hint looks at objects of one kind. One of another kind fails in here, which counts as yes.
+# Interests whose hint reads objects of one kind. An object of another kind fails here, which counts as yes.
 
 
 def _node(actions: Action, hint: NodeHint) -> Interest:

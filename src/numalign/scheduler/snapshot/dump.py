@@ -27,14 +27,14 @@ Plain = dict[str, Any]
 
 
 def state(scheduler: Scheduler, pod: str = "", node: str = "") -> Plain:
-    """`pod`: namespace/name, and only about that one; `node`: only about that one; neither: all, nodes in numbers."""
+    """The state of `pod` (namespace/name) or `node`; without both, of everything, with nodes only counted."""
     if node:
         return {"node": of_node(scheduler, node)}
-    told: Plain = {"queue": _queue(scheduler, pod), "assumed": _assumed(scheduler, pod)}
+    shown: Plain = {"queue": _queue(scheduler, pod), "assumed": _assumed(scheduler, pod)}
     if pod:
-        return told | _of_pod(scheduler, pod)
+        return shown | _of_pod(scheduler, pod)
     cluster, queue = scheduler.cluster, scheduler.queue
-    return told | {
+    return shown | {
         "leads": scheduler.leads(),
         "inFlight": [flight.queued.pod.metadata.full_name for flight in queue.flights.all()],
         "nominated": {
@@ -48,18 +48,18 @@ def state(scheduler: Scheduler, pod: str = "", node: str = "") -> Plain:
 
 
 def of_node(scheduler: Scheduler, name: str) -> Plain:
-    """Its pods with their zones, and how sure that is; zones × resources: free of allocatable."""
+    """A node's pods with their zones and how these are known, and free of allocatable by zone and resource."""
     cluster = scheduler.cluster
-    told: Plain = {
+    shown: Plain = {
         "name": name,
         "isThere": cluster.has_node(name),
         "pods": [pod.metadata.full_name for pod in cluster.pods_on(name)],
     }
     found = nodeview.of(cluster.engine, name)
     if found is None:
-        return told
+        return shown
     seen: Plain = msgspec.to_builtins(found, str_keys=True, enc_hook=sorted)
-    return told | seen
+    return shown | seen
 
 
 def names_of_nodes(scheduler: Scheduler) -> list[str]:
@@ -67,7 +67,7 @@ def names_of_nodes(scheduler: Scheduler) -> list[str]:
 
 
 def decisions(scheduler: Scheduler, pod: str = "") -> list[Plain]:
-    """The latest ones, the very latest last."""
+    """The latest decisions, the newest last."""
     return [
         msgspec.to_builtins(decisionlog.told(turn)) | {"at": _wall(scheduler, turn.at)}
         for turn in scheduler.decision_log.of(pod)
@@ -75,7 +75,7 @@ def decisions(scheduler: Scheduler, pod: str = "") -> list[Plain]:
 
 
 def taken(scheduler: Scheduler) -> Snapshot:
-    """All at one moment, so that nothing else happens meanwhile."""
+    """The snapshot. It is taken without awaiting, so that nothing changes meanwhile."""
     objects = {
         name: tuple(map(snapshot.discreet, informer.store)) for name, informer in scheduler.watched.informers.items()
     }
@@ -113,6 +113,7 @@ def _state(scheduler: Scheduler) -> SchedulerState:
             for number, owner, node, kept in _guarded(scheduler)
             if number in shapes
         ),
+        deleted_reports=tuple(map(snapshot.discreet, cluster.deleted_reports)),
         ledger=dump.dump(cluster.engine, snapshot.discreet),
         volumes=_assumed_on(scheduler.stock.volumes.volumes),
         claims=_assumed_on(scheduler.stock.volumes.claims),
@@ -126,17 +127,17 @@ def _assumed_on(shelf: Shelf[Any]) -> tuple[Any, ...]:
 
 
 def _of_pod(scheduler: Scheduler, pod: str) -> Plain:
-    told: Plain = {
+    shown: Plain = {
         "histories": [_story(scheduler, story) for story in scheduler.histories.of(pod)],
         "decisions": decisions(scheduler, pod),
     }
     namespace, _, name = pod.rpartition("/")
     found = scheduler.watched.informers["pods"].store.get(name, namespace)
     if found is None or not found.spec.node_name:
-        return told
+        return shown
     here = nodeview.of(scheduler.cluster.engine, found.spec.node_name)
     held = next((each for each in here.tenants if each.uid == found.metadata.uid), None) if here else None
-    return told | {"node": found.spec.node_name, "held": msgspec.to_builtins(held, str_keys=True)}
+    return shown | {"node": found.spec.node_name, "held": msgspec.to_builtins(held, str_keys=True)}
 
 
 def _queue(scheduler: Scheduler, pod: str = "") -> Plain:
@@ -186,7 +187,7 @@ def _kept_off(scheduler: Scheduler) -> list[Plain]:
 
 
 def _guarded(scheduler: Scheduler) -> Iterator[tuple[int, str, str, GuardedNode]]:
-    """The records of the storm guard: shape, owner if limited to one, node, and record."""
+    """The records of the storm guard: shape, owner if the record is limited to one, node and record."""
     for like, node, kept in scheduler.rejections:
         if isinstance(like, Replicas):
             yield like.shape, like.owner, node, kept
@@ -204,6 +205,6 @@ def _line(scheduler: Scheduler, line: HistoryEntry) -> Plain:
 
 
 def _wall(scheduler: Scheduler, at: float) -> str:
-    """A moment of the steady clock, as the time of day that it was."""
+    """A time of the monotonic clock as wall-clock time."""
     wall: datetime = scheduler.wall() - timedelta(seconds=scheduler.now() - at)
     return wall.strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"

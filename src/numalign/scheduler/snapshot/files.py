@@ -33,7 +33,7 @@ GZIP: Final = b"\x1f\x8b"
 LIST: Final = "List"
 NOTHING: Final = (b"", b"null")
 LARGEST: Final = 4 << 30
-"""Bytes of a text after unpacking."""
+"""The largest size in bytes after decompression."""
 BY_KIND: Final = {(resource.group, resource.kind): resource for resource in snapshot.RESOURCES}
 
 
@@ -43,7 +43,7 @@ class _Typed(Wire, frozen=True):
 
 
 class _File(Wire, frozen=True):
-    """A list of objects, ours or kubectl's; of ours with more."""
+    """A list of objects of kubectl or of a dump, which also has the scheduler's state."""
 
     api_version: str = ""
     kind: str = ""
@@ -57,13 +57,8 @@ class _File(Wire, frozen=True):
     left_out: tuple[str, ...] = ()
 
 
-def written(taken: Snapshot) -> bytes:
-    """As JSON."""
-    return b"".join(pieces(taken))
-
-
 def pieces(taken: Snapshot) -> Iterator[bytes]:
-    """The same in pieces, so that the caller can do other work in between."""
+    """The snapshot as JSON, in pieces, so that the caller can do other work in between."""
     head = {
         "apiVersion": VERSION,
         "kind": KIND,
@@ -86,17 +81,17 @@ def pieces(taken: Snapshot) -> Iterator[bytes]:
 
 
 def _begun(begin: bytes, thing: bytes) -> bytes:
-    """With version and kind, which most structs do not have."""
+    """The object with apiVersion and kind, which most structs omit."""
     return thing if thing.startswith(b'{"apiVersion":') else begin + thing[1:]
 
 
 def packed(text: bytes) -> bytes:
-    """As gzip, the same bytes for the same text."""
+    """The text compressed with gzip; equal texts give equal bytes."""
     return gzip.compress(text, compresslevel=6, mtime=0)
 
 
 def read(text: bytes, name: str, config: Configuration | None = None) -> Snapshot:
-    """BadObject where it is no snapshot at all. `config`: instead of the file's own, or of the defaults."""
+    """The snapshot in a text. `config` replaces the file's configuration or the default. BadObject if it is none."""
     plain = _unpacked(text, name)
     found = _Found()
     head = _File()
@@ -148,7 +143,7 @@ def _resource(kind: str, version: str) -> Resource[Any] | None:
 
 
 def _named(resource: Resource[Any], thing: Any) -> Any:
-    """Objects that never met an API server lack what it gives them."""
+    """Fills in fields that the API server sets, for objects that were never created there."""
     meta: ObjectMeta = thing.metadata
     if not meta.name:
         raise errors.BadObject(resource.kind, "", "metadata.name", "is missing; the object was left out")
@@ -173,7 +168,7 @@ def _unpacked(text: bytes, name: str) -> bytes:
 
 
 def _documents(text: bytes, name: str) -> Iterator[_File]:
-    """JSON is read in place; YAML goes through plain values first."""
+    """The documents of a text. JSON is decoded directly, YAML by way of plain values."""
     if text.lstrip()[:1] == b"{":
         yield _document(text, name)
         return

@@ -1,8 +1,8 @@
 """Builds the cluster of a scheduler from a snapshot: the same engine, plugins and profiles, without clock or network.
 
 Commands that explain or replay decisions call `restored`. Objects are applied as informers would deliver them. If a
-scheduler took the snapshot, its ledger, assumed pods and storm guard replace what objects alone tell. Unreadable
-objects are skipped and reported."""
+scheduler took the snapshot, its ledger, assumed pods and storm guard replace what follows from objects.
+Unreadable objects are skipped and reported."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ class Restored(Struct, frozen=True, kw_only=True):
     cluster: Cluster
     stock: Plugins
     profiles: Mapping[str, Profile]
-    """By scheduler name."""
+    """Profiles by scheduler name."""
     rejections: StormGuard
     nominations: Nominations
     now: float
     start: int = 0
     pods: Mapping[str, Pod] = field(default_factory=dict)
-    """By namespace/name, with or without a node, as the API server has them."""
+    """All pods of the snapshot by namespace/name, with or without a node."""
     problems: tuple[str, ...] = ()
-    """What was left out or could not be had, as sentences."""
+    """What is missing or was skipped, as sentences."""
 
     @property
     def engine(self) -> Engine:
@@ -58,7 +58,7 @@ class Restored(Struct, frozen=True, kw_only=True):
 
 
 def restored(taken: Snapshot, without: frozenset[str] = frozenset()) -> Restored:
-    """`without`: uids of pods that are to count nowhere, as if they had not been tried yet."""
+    """The cluster of a snapshot. `without`: uids of pods that are restored as pending, as before their attempts."""
     world = ClusterState()
     cluster, stock = Cluster(Engine(settings.engine(taken.config)), world), Plugins(world)
     made = Restored(
@@ -93,15 +93,19 @@ def _takers(made: Restored, taken: Snapshot, without: frozenset[str]) -> Iterato
             yield resource, taker, thing
     nodes = {each.metadata.name: each for each in taken.every(NODES)}
     reports = {each.metadata.name: each for each in taken.every(TOPOLOGIES)}
+    deleted = {each.metadata.name: each for each in taken.state.deleted_reports} if taken.state else {}
     reported = (TOPOLOGIES.plural, lambda report: cluster.report(report, now))
     for name in dict.fromkeys((*(taken.state.rows if taken.state else ()), *nodes, *reports)):
-        # Where rows have an order to be kept, node and report come together.
+        # If the order of rows is known, each node is applied together with its report.
         if name in nodes:
             yield NODES.plural, cluster.node, nodes[name]
         if name in reports and taken.state is not None:
             yield *reported, reports[name]
+        elif name in deleted:
+            yield *reported, deleted[name]
+            yield TOPOLOGIES.plural, lambda gone: cluster.report_gone(gone, now), name
     yield from _pods(made, taken, without)
-    # Else pods come first: a report that speaks of known ones is judged once.
+    # Otherwise pods come first, so that each report is reconciled once, with all pods known.
     for report in reports.values() if taken.state is None else ():
         yield *reported, report
 
@@ -140,7 +144,7 @@ def _shelves(stock: Plugins) -> dict[str, Taker]:
 
 
 def _remember(made: Restored, taken: Snapshot, state: SchedulerState, without: frozenset[str]) -> None:
-    """What only the scheduler knew."""
+    """Restores the state that only the scheduler had."""
     by_uid = {pod.metadata.uid: pod for pod in taken.every(PODS)}
     for volume in state.volumes:
         made.stock.volumes.volumes.assume(volume)
@@ -158,10 +162,10 @@ def _remember(made: Restored, taken: Snapshot, state: SchedulerState, without: f
 
 
 def _undecided(state: SchedulerState | None, uids: frozenset[str]) -> frozenset[str]:
-    """Those that no report can speak of yet. What reports may have deducted for the others is given back."""
+    """The pods that no report covers yet. Amounts that reports may have deducted for the others are released."""
     if state is None:
         return frozenset()
-    records = (record for book in state.ledger.books for record in book.records)
+    records = (record for node in state.ledger.nodes for record in node.records)
     return uids - {record.uid for record in records if record.cover is not Cover.NO}
 
 
@@ -178,8 +182,8 @@ def _remember_pods(made: Restored, state: SchedulerState, by_uid: dict[str, Pod]
         pod = by_uid.get(assumed.uid)
         if pod is not None:
             by_uid[assumed.uid] = _assumed(cluster, pod, assumed.node, bound=assumed.is_bound, now=now)
-    for record in (record for book in state.ledger.books for record in book.records):
-        # Deleted, and perhaps still running: no object tells of it any more.
+    for record in (record for node in state.ledger.nodes for record in node.records):
+        # The pod was deleted and may still run, so no object shows it any more.
         if record.life is PodLife.LINGERING and record.pod is not None:
             cluster.pod(record.pod, now)
             cluster.pod_gone(record.pod, now)

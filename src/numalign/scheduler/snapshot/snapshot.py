@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 from msgspec import Struct, field, structs
 
 from numalign.api.decode.structs import Wire
+from numalign.api.nrt.wire import NodeResourceTopology
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.pod import Pod
 from numalign.api.objects.volumes import PersistentVolume, PersistentVolumeClaim
@@ -49,15 +50,15 @@ RESOURCES: Final[tuple[Resource[Any], ...]] = (
     watching.ATTACHMENTS,
     watching.DEVICE_CLASSES,
 )
-"""What a snapshot has, in the order in which it is taken in."""
+"""The resources of a snapshot, in the order in which they are applied."""
 KEPT: Final = ("numalign.io", "kubernetes.io", "k8s.io", "k8stopoawareschedwg")
 """Domains of annotations that decisions read. Other annotations may contain anything."""
 APPLIED: Final = "kubectl.kubernetes.io"
-"""Except for this one, which repeats the object, with everything that was left out of it."""
+"""This annotation is dropped, because it repeats the whole object."""
 
 
 class AssumedPod(Wire, frozen=True):
-    """A decision whose binding was not seen yet."""
+    """A decision whose binding the watch has not shown yet."""
 
     uid: str
     node: str
@@ -66,7 +67,7 @@ class AssumedPod(Wire, frozen=True):
 
 
 class Nominated(Wire, frozen=True):
-    """A pod for which a node was picked, and who has to leave there first."""
+    """A nominated pod, and the victims that must end first."""
 
     uid: str
     node: str
@@ -74,7 +75,7 @@ class Nominated(Wire, frozen=True):
 
 
 class KeptOff(Wire, frozen=True):
-    """A node that pods of this pod's shape stay away from, because it turned one away; all, or those of an owner."""
+    """A record of the storm guard: pods of this shape avoid the node, because its kubelet rejected one."""
 
     pod: Pod
     node: str
@@ -85,50 +86,52 @@ class KeptOff(Wire, frozen=True):
     told: bool = False
     reason: str = ""
     owner: str = ""
-    """The uid of the controller whose replicas they are; empty: all pods of the shape."""
+    """The uid of the controller whose pods avoid the node; empty: all pods of the shape."""
 
 
 class SchedulerState(Wire, frozen=True):
-    """What only a scheduler knows."""
+    """State that only the scheduler has."""
 
     rows: tuple[str, ...] = ()
-    """Nodes in the order of their rows, which is the order in which equals are drawn from."""
+    """Nodes in row order, which decides ties."""
     start: int = 0
-    """Where the next search for nodes begins, if it is not for all."""
+    """The row at which the next search begins, if searches do not cover all nodes."""
     assumed: tuple[AssumedPod, ...] = ()
     nominated: tuple[Nominated, ...] = ()
-    """In the order in which they were."""
+    """Assumed pods in the order of their decisions."""
     kept_off: tuple[KeptOff, ...] = ()
     ledger: LedgerDump = LedgerDump()
+    deleted_reports: tuple[NodeResourceTopology, ...] = ()
+    """The last reports of nodes whose report objects were deleted, and that are still in force."""
     volumes: tuple[PersistentVolume, ...] = ()
-    """As they will be once what was decided is written."""
+    """Volumes and claims as planned writes will leave them."""
     claims: tuple[PersistentVolumeClaim, ...] = ()
     decisions: tuple[DecisionRecord, ...] = ()
-    """The latest ones."""
+    """The latest decisions."""
     queue: dict[str, Any] = field(default_factory=dict)
-    """For people: who waits, and why."""
+    """The queue as text, for readers only."""
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
     objects: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    """By plural; nodes in the order of their rows, where that is known."""
+    """Objects by plural resource name; nodes in row order, if it is known."""
     config: Configuration = field(default_factory=main.defaults)
     state: SchedulerState | None = None
-    """None: it was not taken by a scheduler."""
+    """None: the snapshot was not taken by a scheduler."""
     wall: str = ""
-    """When it was taken, as time stamps are written."""
+    """The time of the snapshot as a timestamp."""
     now: float = 0.0
-    """The same by the scheduler's own clock, which all times in `state` are of."""
+    """The same on the scheduler's monotonic clock, which all times in `state` use."""
     missing: tuple[str, ...] = ()
-    """Resources that could not be had, each with the reason."""
+    """Resources that could not be listed, each with the reason."""
     left_out: tuple[str, ...] = ()
-    """Objects that nothing could be made of, each with the reason."""
+    """Objects that could not be decoded, each with the reason."""
 
     def every(self, resource: Resource[T]) -> tuple[T, ...]:
         return self.objects.get(resource.plural, ())
 
     def pod(self, name: str) -> Pod | None:
-        """By namespace/name."""
+        """The pod of this namespace/name."""
         return next((pod for pod in self.every(PODS) if pod.metadata.full_name == name), None)
 
 
@@ -147,13 +150,13 @@ def _is_kept(annotation: str) -> bool:
 
 
 NEEDED = (NODES, PODS)
-"""Without these there is nothing to say: what is wrong with them is raised."""
+"""Required resources: a failure to list one is raised."""
 UNMISSED = (watching.DEVICE_CLASSES,)
-"""A cluster that does not know these has no pods that they would matter to."""
+"""Optional resources: a cluster that does not serve them has no pods that need them."""
 
 
 async def taken(client: Client, config: Configuration | None = None) -> Snapshot:
-    """KubeError where the server cannot be reached, or does not let us see nodes and pods."""
+    """Lists the objects. KubeError if the API server cannot be reached or does not allow to list nodes and pods."""
     objects: dict[str, tuple[Any, ...]] = {}
     missing, left_out = list[str](), list[str]()
     for resource in RESOURCES:
@@ -184,7 +187,7 @@ def _why(resource: Resource[Any], problem: errors.Refusal) -> str:
 
 
 def narrowed(taken: Snapshot, node: str) -> Snapshot:
-    """The node, its report and its pods. What a scheduler knows belongs together, and is left as it is."""
+    """The snapshot with one node, its report and its pods. The scheduler's state is kept whole."""
     if taken.state is not None:
         return taken
     objects = {

@@ -156,11 +156,11 @@ def contradictions(offered: tuple[int, ...], kubelet: start.Kubelet = RESERVING)
 
 def test_a_kubelet_that_offers_other_cpus_than_its_configuration_says_is_noticed() -> None:
     assert contradictions(tuple(range(4, 32))) == (
-        "the kubelet lets pods have CPUs 4-31; by what test says it would be 1-31",
+        "the kubelet reports CPUs 4-31 as allocatable; with test they would be 1-31",
     )
     without = start.start(presets.machine("2x16"), Settings())
     assert contradictions((1, 2), without) == (
-        "the kubelet lets pods have CPUs 1-2; by what test says it would be none",
+        "the kubelet reports CPUs 1-2 as allocatable; with test they would be none",
     )
     assert not contradictions((), without)
 

@@ -46,7 +46,7 @@ def told(
         town.api.patch(PODS, "web", "default", Patch("merge", {"status": {"phase": phase}}), subresource="status")
         town.away = away
         async with Client(town.access(), clock=town.clock) as client:
-            return await podidentity.UidLookup(NODE, kubelet, client).told(written, 0.0)
+            return await podidentity.UidLookup(NODE, kubelet, client).known(written, 0.0)
 
     return virtualtime.run(main())
 
@@ -76,7 +76,7 @@ def test_a_kubelet_without_the_socket_is_not_asked_every_time() -> None:
     async def main() -> None:
         asking = podidentity.UidLookup(NODE, kubelet, None)
         for second in range(5):
-            await asking.told(frozenset(), float(second))
+            await asking.known(frozenset(), float(second))
 
     virtualtime.run(main())
     assert kubelet.asked == 1

@@ -44,18 +44,18 @@ def cpus(found: Readings) -> dict[str, tuple[int, ...]]:
     ],
 )
 def test_how_much_is_taken_out_depends_on_the_kubelet(version: str, expected: dict[str, tuple[int, ...]]) -> None:
-    assert cpus(snapshot.put_right(read(version), FINISHED, REFERENCE)) == expected
+    assert cpus(snapshot.corrected(read(version), FINISHED, REFERENCE)) == expected
 
 
 def test_the_checkpoint_knows_the_shared_cpus_without_anybodys_help() -> None:
     written = CPUCheckpoint("static", CPUState(0b110011, {}))
-    found = snapshot.put_right(structs.replace(read("v1.22.9"), cpu_checkpoint=written), frozenset())
+    found = snapshot.corrected(structs.replace(read("v1.22.9"), cpu_checkpoint=written), frozenset())
     assert cpus(found) == {"agent": (), "web": (2, 3), "job": ()}
 
 
 def test_a_kubelet_that_did_not_answer_stays_silent() -> None:
     silent = structs.replace(read("v1.22.9"), pods=None)
-    assert snapshot.put_right(silent, FINISHED) == silent
+    assert snapshot.corrected(silent, FINISHED) == silent
 
 
 def test_a_reference_that_is_no_container_is_refused() -> None:

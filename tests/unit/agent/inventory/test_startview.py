@@ -76,8 +76,8 @@ FOUND = Evidence(memory=MemoryCheckpoint("Static", MemoryState({}), looks.sizes(
 def test_what_the_kubelet_does_not_know_of_is_said() -> None:
     machine = Machine("node", (structs.replace(MACHINE.zones[0], hugepages=()), *with_zone_added().zones[1:]))
     assert list(startview.changes(machine, KUBELET.settings, FOUND)) == [
-        "zone 0 has 0 bytes of hugepages-2Mi by now, and the kubelet counts on 2147483648 until it starts anew",
-        "zone 2 came after the kubelet started, which does not know it; left out",
+        "zone 0 has 0 bytes of hugepages-2Mi now; the kubelet uses 2147483648 until it restarts",
+        "zone 2 appeared after the kubelet started, which does not know it; ignored",
     ]
     assert not list(startview.changes(MACHINE, KUBELET.settings, FOUND))
 
@@ -155,7 +155,9 @@ def test_cpus_that_come_later_count_once_the_kubelet_has_started_anew(
     assert found.report("n") == report.of("n", kubelet, state)
     assert not found.contradictions
     evidence = Evidence(read.cpu_checkpoint, None, read.allocatable)
-    said = [f"CPUs {cpuset.text(cpuset.of(came))} came after the kubelet started, which does not know them; left out"]
+    said = [
+        f"CPUs {cpuset.text(cpuset.of(came))} came online after the kubelet started, which does not know them; ignored"
+    ]
     assert list(startview.changes(SMT, kubelet.settings, evidence)) == (said if came else [])
 
 
@@ -179,7 +181,7 @@ def test_cpus_that_go_are_said() -> None:
     kubelet = started_before("by list", ())
     evidence = Evidence(CPUCheckpoint("static", CPUState(SMT.cpus)))
     assert list(startview.changes(without((7, 15)), kubelet.settings, evidence)) == [
-        "CPUs 7,15 went off after the kubelet started, which counts on them until it starts anew; left out"
+        "CPUs 7,15 went offline after the kubelet started, which uses them until it restarts; ignored"
     ]
 
 

@@ -100,7 +100,7 @@ CHANGED = {
 
 @pytest.mark.parametrize("name, change", CHANGED.values(), ids=CHANGED)
 def test_content_that_does_not_fit_its_checksum_is_refused(name: str, change: dict[str, Any]) -> None:
-    with pytest.raises(errors.BadObject, match=r"checksum: is \d+, but the content has \d+; half-written"):
+    with pytest.raises(errors.BadObject, match=r"checksum: is \d+, but the content has \d+; the file is half-written"):
         READERS[name](older(name, **change))
 
 

@@ -11,7 +11,7 @@ import pytest
 from numalign.agent.sources import sysfs
 from numalign.api import errors
 from numalign.api.decode import cpuset
-from numalign.kubelet.machine import cores, presets
+from numalign.kubelet.machine import presets, zonecores
 from numalign.kubelet.machine.machine import Core, HugePages, Machine, Zone
 from tests.campaigns import holds_for
 from tests.strategies import kubelet
@@ -78,7 +78,7 @@ def test_a_kernel_without_zones_has_one_with_all_memory(tmp_path: Path) -> None:
     shutil.rmtree(preset("edge-1", tmp_path) / sysfs.ZONES)
     found = sysfs.survey(tmp_path)
     [zone] = found.machine.zones
-    assert (zone.id, zone.memory, cores.mask(zone.cores)) == (0, 32 << 30, (1 << 16) - 1)
+    assert (zone.id, zone.memory, zonecores.mask(zone.cores)) == (0, 32 << 30, (1 << 16) - 1)
     assert "every socket is taken as one" in found.problems[0]
 
 
@@ -107,7 +107,7 @@ def test_a_container_that_hides_topology_costs_cores_and_not_cpus(tmp_path: Path
     found = sysfs.survey(root)
     assert found.machine.capacity["cpu"] == 64_000
     assert len(found.problems) == 2
-    assert "of CPUs 0-15,32-47 are not told" in found.problems[0]
+    assert "of CPUs 0-15,32-47 are unknown" in found.problems[0]
 
 
 def test_links_name_the_cpus_of_a_zone_that_has_no_list(tmp_path: Path) -> None:
@@ -116,14 +116,14 @@ def test_links_name_the_cpus_of_a_zone_that_has_no_list(tmp_path: Path) -> None:
 
 
 DAMAGE = {
-    "no memory file": ("node1/meminfo", None, "tells no MemTotal"),
-    "no total": ("node1/meminfo", "Node 1 MemFree: 7 kB", "tells no MemTotal"),
-    "less than nothing": ("node1/meminfo", "Node 1 MemTotal: -5 kB", "tells no MemTotal"),
+    "no memory file": ("node1/meminfo", None, "has no MemTotal"),
+    "no total": ("node1/meminfo", "Node 1 MemFree: 7 kB", "has no MemTotal"),
+    "less than nothing": ("node1/meminfo", "Node 1 MemTotal: -5 kB", "has no MemTotal"),
     "too few distances": ("node1/distance", "10", "not one distance for each of 2 zones"),
     "distances of letters": ("node1/distance", "10 x", "not one distance for each of 2 zones"),
     "a list that runs backwards": ("node1/cpulist", "31-16", "runs backwards"),
     "pages that are no number": ("node1/hugepages/hugepages-2048kB/nr_hugepages", "many", "not a whole number"),
-    "fewer pages than none": ("node1/hugepages/hugepages-2048kB/nr_hugepages", "-2", "how many pages"),
+    "fewer pages than none": ("node1/hugepages/hugepages-2048kB/nr_hugepages", "-2", "number of pages"),
 }
 
 
@@ -133,7 +133,7 @@ def test_damage_costs_one_value_of_one_zone(file: str, text: str | None, why: st
     path.unlink() if text is None else path.write_text(text)
     found = sysfs.survey(tmp_path)
     assert found.machine.zones[0] == as_seen(presets.machine("2x16")).zones[0]
-    assert cores.mask(found.machine.zones[1].cores) == 0xFFFF0000
+    assert zonecores.mask(found.machine.zones[1].cores) == 0xFFFF0000
     assert str(path.parent) in found.problems[0]
     assert any(why in problem for problem in found.problems)
 

@@ -38,7 +38,7 @@ def test_chance_makes_periods_shorter_and_never_longer() -> None:
 def test_wishes_that_come_together_make_one_look_after_the_first() -> None:
     due = started()
     for moment in (110.0, 110.05, 110.09):
-        due.wish("kubelet-state", moment)
+        due.request("kubelet-state", moment)
     assert due.at() == 110.1
     assert due.take(110.1, 0.0) == {"kubelet-state"}
     assert due.at() == 170.1
@@ -46,23 +46,23 @@ def test_wishes_that_come_together_make_one_look_after_the_first() -> None:
 
 def test_looks_keep_a_distance() -> None:
     due = started()
-    due.wish("kubelet-state", 100.2)
+    due.request("kubelet-state", 100.2)
     assert due.at() == 101.0
 
 
 def test_a_wish_during_a_look_makes_another() -> None:
     due = started()
-    due.wish("notified", 100.0)
+    due.request("notified", 100.0)
     due.take(101.0, 0.0)
-    due.wish("podresources", 101.001)
+    due.request("podresources", 101.001)
     assert due.at() == 102.0
     assert due.take(102.0, 0.0) == {"podresources"}
 
 
 def test_a_look_wished_for_later_comes_whatever_was_before() -> None:
     due = started()
-    due.wish_later("asked", 110.0)
-    due.wish("notified", 105.0)
+    due.request_at("asked", 110.0)
+    due.request("notified", 105.0)
     assert due.take(due.at(), 0.0) == {"notified"}
     assert due.at() == 110.0
     assert due.take(110.0, 0.0) == {"asked"}
@@ -70,8 +70,8 @@ def test_a_look_wished_for_later_comes_whatever_was_before() -> None:
 
 def test_one_look_serves_all_reasons() -> None:
     due = started()
-    due.wish_later("asked", 160.0)
-    due.wish("notified", 159.95)
+    due.request_at("asked", 160.0)
+    due.request("notified", 159.95)
     assert due.take(160.0, 0.0) == {"asked", "notified", "period"}
 
 
@@ -82,7 +82,7 @@ def test_no_wish_waits_longer_than_the_gap_and_looks_are_never_crowded(moments: 
         while due.at() <= moment:
             looks.append(due.at())
             due.take(due.at(), chance)
-        due.wish("kubelet-state", moment)
+        due.request("kubelet-state", moment)
         assert due.at() <= moment + max(PACE.gap, PACE.settle) + 1e-6
     assert all(later - earlier >= PACE.gap - 1e-6 for earlier, later in pairwise(looks))
 
@@ -92,7 +92,7 @@ def test_looks_that_cost_much_keep_more_distance_while_there_always_is_a_wish() 
     due.take(0.0, 0.0)
     for _ in range(50):
         due.spent(0.01)
-    due.wish("pods", 0.1)
+    due.request("pods", 0.1)
     assert due.at() == pytest.approx(2.0, rel=0.01)
 
 
@@ -101,7 +101,7 @@ def test_but_never_more_than_the_longest() -> None:
     due.take(0.0, 0.0)
     for _ in range(50):
         due.spent(1.0)
-    due.wish("pods", 0.1)
+    due.request("pods", 0.1)
     assert due.at() == 5.0
 
 
@@ -109,5 +109,5 @@ def test_one_dear_look_is_no_measure() -> None:
     due = Due(Pace(share=0.005))
     due.take(0.0, 0.0)
     due.spent(10.0)
-    due.wish("pods", 0.1)
+    due.request("pods", 0.1)
     assert due.at() < 2.0

@@ -46,7 +46,8 @@ CASES = {
         node("single-numa-node", NICS_IN_ZONE_1),
         of(2, {**guaranteed(14), NIC: 1}, {**guaranteed(4), NIC: 1}),
         "no-common-zones",
-        "container c0 needs 1 a.com/nic and 4 CPUs in the same zone, and no zone has room for it",
+        "container c0 needs 1 a.com/nic and 4 CPUs in the same zone, and no zone has room for it: "
+        "only zone 1 has 1 a.com/nic and only zone 0 has 4 CPUs",
     ),
     "two resources need different numbers of zones": (
         node("restricted", NICS_IN_ZONE_1),
@@ -58,11 +59,24 @@ CASES = {
     "zones with memory in use cannot be joined": (
         node("best-effort", **STATIC_MEMORY),
         of(*[guaranteed(2, "40Gi")] * 3),
-        "too-little-memory",
-        "container c0 needs 40Gi memory, which the zones that it is aligned to do not have",
+        "memory-group",
+        "container c0 needs memory of several zones, some of which are bound to other zones by other pods",
     ),
     "the same without a topology manager": (
         kubelet("2x16", **STATIC_MEMORY),
+        of(*[guaranteed(2, "40Gi")] * 3),
+        "memory-group",
+        "container c0 needs memory of several zones, some of which are bound to other zones by other pods",
+    ),
+    "the memory is free in a zone that is bound to another": (
+        node("restricted", **STATIC_MEMORY),
+        of({"cpu": "500m", "memory": "100Gi"}, guaranteed(2, "20Gi")),
+        "memory-group",
+        "container c0 needs 2 CPUs and 20Gi memory in the same zone, and other pods' memory binds zones that have room "
+        "to other zones",
+    ),
+    "no zone alone has the memory, and restricted accepts one only": (
+        node("restricted", **STATIC_MEMORY),
         of(*[guaranteed(2, "40Gi")] * 3),
         "too-little-memory",
         "container c0 needs 40Gi memory, which the zones that it is aligned to do not have",
@@ -139,6 +153,13 @@ def test_every_zone_shows_what_it_has_and_what_it_lacks() -> None:
     (cpu,) = explanation.lacks
     assert (cpu.need, cpu.in_zones, cpu.most, explanation.node_free["cpu"]) == (8, 1, 5, 9)
     assert [(zone.zone, zone.free, zone.short) for zone in cpu.zones] == [(0, 5, 3), (1, 4, 4)]
+
+
+def test_a_conflict_names_only_the_resources_that_disagree() -> None:
+    on = node("single-numa-node", NICS_IN_ZONE_1, **STATIC_MEMORY)
+    explanation = explained(on, *of(2, {**guaranteed(14), NIC: 1}, {**guaranteed(4), NIC: 1}))
+    assert [lack.resource for lack in explanation.lacks] == [NIC, "cpu", "memory"]
+    assert explanation.text.endswith(": only zone 1 has 1 a.com/nic and only zone 0 has 4 CPUs")
 
 
 def test_offers_come_narrowest_first_with_their_preference() -> None:

@@ -12,6 +12,7 @@ from numalign.kube.access import access, execplugin, kubeconfig
 from numalign.kube.transport.auth import Identity
 from numalign.kube.transport.dial import Proxy
 from numalign.kube.transport.tls import Certificate
+from tests.strategies import hostileyaml
 from tests.unit.kube import certificates
 from tests.unit.kube.clocks import HandClock, run
 
@@ -138,7 +139,7 @@ def test_a_token_file_is_read_again_every_minute(folder: Path) -> None:
 
 
 BAD: dict[str, tuple[Any, str]] = {
-    "not YAML": (b"a: [", "config: is not YAML"),
+    "not YAML": (b"a: [", "config, line 2, column 1: is not YAML"),
     "binary": (b"\xff\xfe\x00", "config: is not YAML"),
     "a list": ([1], "config: holds no object with clusters, users and contexts"),
     "empty": (b"", "config: holds no object"),
@@ -227,6 +228,13 @@ def test_a_file_that_is_no_yaml_shows_none_of_its_lines(folder: Path) -> None:
     with pytest.raises(BadObject) as raised:
         kubeconfig.access([written(folder, f"token: {SECRET}: [".encode())], environment={})
     assert SECRET not in str(raised.value)
+
+
+@pytest.mark.parametrize("text", [text for text, _ in hostileyaml.ATTACKS.values()], ids=hostileyaml.ATTACKS)
+def test_hostile_yaml_is_refused_and_not_quoted(folder: Path, text: str) -> None:
+    with pytest.raises(BadObject, match="is not YAML that kubectl reads") as raised:
+        kubeconfig.access([written(folder, text.encode())], environment={})
+    assert (raised.value.kind, "python/tuple" in str(raised.value)) == ("Kubeconfig", False)
 
 
 POD = {access.HOST: "10.0.0.1", access.PORT: "443"}

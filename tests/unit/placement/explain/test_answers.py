@@ -8,7 +8,6 @@ import pytest
 from msgspec import structs
 
 from numalign.api.attributes import intent
-from numalign.api.attributes.intent import Intent
 from numalign.api.decode import quantity
 from numalign.api.errors import BadObject
 from numalign.api.nrt.nodetopology import Amounts, NodeTopology, Zone
@@ -54,9 +53,12 @@ def engine(*free: tuple[int, int], flavour: Any = "exact", **manager: Any) -> En
     return known
 
 
+ANNOTATIONS = {"scope": intent.SCOPE, "strictness": intent.STRICTNESS}
+
+
 def trainer(gpus: int = 8, cpu: int = 8, **wish: Any) -> Pod:
     pod = made.pod("job", made.container("trainer", cpu=cpu, gpu=gpus))
-    metadata = structs.replace(pod.metadata, annotations=intent.write(Intent(**wish)))
+    metadata = structs.replace(pod.metadata, annotations={ANNOTATIONS[name]: word for name, word in wish.items()})
     return structs.replace(pod, metadata=metadata)
 
 
@@ -64,9 +66,9 @@ class Asked:
     """What every node of an engine says to a pod."""
 
     def __init__(self, known: Engine, pod: Pod) -> None:
-        self.told = answers.of(known, pod)
+        self.answers = answers.of(known, pod)
         self.rows = dict(known.columns.rows)
-        found = {node: self.told.reason(row) for node, row in self.rows.items()}
+        found = {node: self.answers.reason(row) for node, row in self.rows.items()}
         self.fitting = tuple(node for node, reason in found.items() if reason is None)
         self.refused = {node: reason for node, reason in found.items() if reason is not None}
         self.groups = reasons.grouped(self.refused, reasons.merged)
@@ -94,7 +96,7 @@ def test_the_most_frequent_cause_comes_first() -> None:
 
 def test_every_node_has_its_own_numbers() -> None:
     found = Asked(engine((6, 2), (5, 5)), trainer())
-    (lack,) = found.refused["n0"].told
+    (lack,) = found.refused["n0"].named_lacks
     assert [(share.zone, share.free, share.short) for share in lack.by_zone] == [(0, 6, 2), (1, 2, 6)]
     assert wording.sentence(found.refused["n1"]).endswith("best zone has 5")
 
@@ -110,12 +112,12 @@ def test_nodes_without_a_report_fit_by_an_assumption() -> None:
     known = Engine()
     known.apply(NodeSeen(node("bare")))
     found = Asked(known, trainer())
-    assert (found.fitting, found.told.assumptions(0)) == (("bare",), frozenset({Assumption.NO_REPORT}))
+    assert (found.fitting, found.answers.assumptions(0)) == (("bare",), frozenset({Assumption.NO_REPORT}))
 
 
 def test_plain_reports_say_what_was_assumed() -> None:
     found = Asked(engine((6, 2), (5, 5)), trainer())
-    assert Assumption.CPU_POLICY_FROM_AMOUNTS in found.told.assumptions(1)
+    assert Assumption.CPU_POLICY_FROM_AMOUNTS in found.answers.assumptions(1)
     assert Assumption.CPU_POLICY_FROM_AMOUNTS in found.refused["n0"].assumptions
 
 
@@ -148,7 +150,7 @@ def test_a_requirement_that_no_node_keeps_is_named() -> None:
 
 def test_a_preference_that_is_not_kept_is_a_warning() -> None:
     found = Asked(engine((8, 8), policy="best-effort"), trainer(strictness="prefer"))
-    warning = found.told.warning(0)
+    warning = found.answers.warning(0)
     assert warning is not None
     assert (found.fitting, warning.cause) == (("n0",), Unkept.POLICY)
 

@@ -98,22 +98,22 @@ def test_what_no_zone_can_ever_hold_is_structural() -> None:
 def test_resources_that_take_different_numbers_of_zones_are_structural() -> None:
     found = refused(pod(9, nic=1), rules("restricted"))
     assert (found.cause, found.structural) == (Cause.DIFFERENT_ZONE_COUNTS, True)
-    assert {lack.resource: lack.zones for lack in found.told} == {"cpu": 2, NIC: 1}
+    assert {lack.resource: lack.zones for lack in found.named_lacks} == {"cpu": 2, NIC: 1}
 
 
 def test_what_is_too_large_for_ever_is_told_before_what_is_only_taken() -> None:
     found = refused(pod(9, nic=1), rules(), nics=(0, 0))
-    assert [lack.resource for lack in found.told] == ["cpu"]
+    assert [lack.resource for lack in found.named_lacks] == ["cpu"]
 
 
 def test_of_what_is_short_the_scarcest_is_told() -> None:
     found = refused(pod(8, nic=2), rules(), cpus=(7, 7), nics=(1, 0))
-    assert [(lack.resource, lack.most) for lack in found.told] == [(NIC, 1)]
+    assert [(lack.resource, lack.most) for lack in found.named_lacks] == [(NIC, 1)]
 
 
 def test_resources_that_are_there_but_not_together_are_all_told() -> None:
     found = refused(pod(6, nic=1), rules(), cpus=(8, 0), nics=(0, 2))
-    assert (found.worst, {lack.resource for lack in found.told}) == (None, {"cpu", NIC})
+    assert (found.worst, {lack.resource for lack in found.named_lacks}) == (None, {"cpu", NIC})
 
 
 def test_a_container_bound_to_the_zone_of_its_init_container_says_so() -> None:

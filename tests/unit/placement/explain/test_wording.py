@@ -1,4 +1,4 @@
-"""The whole language in one table: whoever changes a sentence reads all of them."""
+"""The whole language in one table: a change of one sentence shows beside all others."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from numalign.placement.columns.intent import Unkept
 from numalign.placement.columns.nodefacts import Assumption
 from numalign.placement.decisions import Code
 from numalign.placement.explain import wording
-from numalign.placement.explain.reasons import AnyCause, Group, Lack, NodeCause, Reason
+from numalign.placement.explain.reasons import AnyCause, Group, Lack, NodeCause, Reason, ZoneShare
 from numalign.placement.rowmodel.causes import BY_IDS, Cause
 
 GPU, NIC = "example.com/gpu", "example.com/nic"
@@ -106,8 +106,13 @@ SENTENCES: list[tuple[Reason, str]] = [
     ),
     (reason(Cause.TOO_LITTLE_MEMORY), "the memory manager finds no zones for container trainer"),
     (
-        reason(Cause.MEMORY_GROUP, memory(6, 8)),
+        reason(Cause.MEMORY_GROUP, memory(6, 8, 0)),
         "container trainer needs memory of several zones, some of which are bound to other zones by other pods",
+    ),
+    (
+        reason(Cause.MEMORY_GROUP, cpus(2, 4), memory(6, 8)),
+        "container trainer needs 2 CPUs and 6Gi memory in the same zone, and other pods' memory binds zones that have "
+        "room to other zones",
     ),
     (
         reason(Cause.NO_HEALTHY_DEVICE, gpus(1, 0, 0)),
@@ -201,6 +206,21 @@ def test_a_reason_reads(given: Reason, text: str) -> None:
     assert wording.sentence(given) == text
 
 
+def test_zones_that_have_different_resources_are_named() -> None:
+    shares = (ZoneShare(0, 8000, 0), ZoneShare(1, 8000, 0), ZoneShare(2, 0, 8000))
+    two = Lack(resource="cpu", need=8000, zones=1, most=8000, by_zone=shares)
+    one = gpus(2, 4, by_zone=(ZoneShare(0, 0, 2), ZoneShare(1, 0, 2), ZoneShare(2, 4, 0)))
+    assert wording.sentence_with_zones(reason(Cause.NO_COMMON_ZONES, two, one)) == (
+        "container trainer needs 8 CPUs and 2 example.com/gpu in the same zone, and no zone has room for it: "
+        "only zones 0 and 1 have 8 CPUs and only zone 2 has 2 example.com/gpu"
+    )
+
+
+def test_without_known_zones_the_sentence_stays_as_it_is() -> None:
+    given = reason(Cause.NO_COMMON_ZONES, cpus(8, 8), gpus(2, 4))
+    assert wording.sentence_with_zones(given) == wording.sentence(given)
+
+
 def test_every_cause_is_in_the_table_above() -> None:
     assert {given.cause for given, _ in SENTENCES} == {*Cause, *NodeCause, *Unkept}
 
@@ -234,6 +254,7 @@ ASSUMPTIONS = {
     Assumption.MINOR_ASSUMED: "kubelet version not reported; the newest known assumed",
     Assumption.PLACEMENTS_UNKNOWN: "zones of running pods not reported; predicted instead",
     Assumption.NO_REPORT: "no usable topology report; alignment not looked at",
+    Assumption.REPORT_DELETED: "topology report deleted; the last known zones stay in force",
 }
 
 

@@ -72,6 +72,45 @@ def test_a_pod_does_not_fit_for_a_reason(policy: str, newcomer: Pod, why: Cause)
     assert not node.admit(newcomer).admitted
 
 
+GROUPED = {
+    "best-effort: the zones together have the memory, but each is used alone": (
+        "best-effort",
+        [simple("a", 1, "5Gi"), simple("b", 1, "5Gi")],
+        simple("p", 1, "4Gi"),
+        Cause.MEMORY_GROUP,
+    ),
+    "restricted: not even a free zone would do": (
+        "restricted",
+        [simple("a", 1, "5Gi"), simple("b", 1, "5Gi")],
+        simple("p", 1, "4Gi"),
+        Cause.TOO_LITTLE_MEMORY,
+    ),
+    "best-effort: all zones together have too little": (
+        "best-effort",
+        [simple("a", 1, "7Gi"), simple("b", 1, "7Gi")],
+        simple("p", 1, "4Gi"),
+        Cause.TOO_LITTLE_MEMORY,
+    ),
+    "restricted: the zone with the memory is bound to another": (
+        "restricted",
+        [simple("a", "500m", "10Gi")],
+        simple("p", 1, "2Gi"),
+        Cause.MEMORY_GROUP,
+    ),
+}
+
+
+@pytest.mark.parametrize("policy, before, newcomer, why", GROUPED.values(), ids=GROUPED)
+def test_memory_groups_are_the_cause_only_where_amounts_suffice(
+    policy: str, before: list[Pod], newcomer: Pod, why: Cause
+) -> None:
+    node = Node(nodes.machine(), policy)
+    assert all(node.admit(each).admitted for each in before)
+    verdict = asked(node, newcomer)
+    assert (verdict.code, cause(verdict)) == (Verdict.DOES_NOT_FIT, why)
+    assert not node.admit(newcomer).admitted
+
+
 def test_a_shortfall_names_the_container_and_what_there_was() -> None:
     node = Node(nodes.machine(devices=DEVICES), "single-numa-node")
     verdict = asked(node, pod("p", guaranteed("a", 1), guaranteed("b", 4, nic=2)))

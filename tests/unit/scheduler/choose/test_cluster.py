@@ -88,10 +88,12 @@ def test_a_report_that_repeats_the_one_before_is_not_read_again() -> None:
 def test_a_report_that_comes_back_counts_although_it_says_the_same() -> None:
     cluster, report = Servers("a").cluster, servers.reported("a")
     facts = known_facts(cluster, "a")
-    cluster.report_gone("a")
-    assert known_facts(cluster, "a") is None
+    cluster.report_gone("a", 1.0)
+    assert known_facts(cluster, "a") != facts
+    assert [each.metadata.name for each in cluster.deleted_reports] == ["a"]
     cluster.report(report, 1.0)
     assert known_facts(cluster, "a") == facts
+    assert not cluster.deleted_reports
 
 
 def test_pods_of_a_node_that_is_made_again_count_there() -> None:
@@ -129,8 +131,10 @@ def happen(known: Servers, what: str, name: str, pod_and_now: tuple[Pod, float])
             cluster.node(servers.node(name))
         case "report":
             cluster.report(servers.reported(name), now)
-        case "node_gone" | "report_gone":
-            getattr(cluster, what)(name)
+        case "node_gone":
+            cluster.node_gone(name)
+        case "report_gone":
+            cluster.report_gone(name, now)
         case "pod" | "pod_gone":
             getattr(cluster, what)(servers.on(pod, name), now)
         case "assume" if not cluster.counts(pod.metadata.uid):

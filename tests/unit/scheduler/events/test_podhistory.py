@@ -20,13 +20,13 @@ def pod(name: str, uid: str = "") -> ObjectMeta:
 def told(times: int = 0) -> PodHistories:
     kept = PodHistories(lambda: 5.0)
     for number in range(times):
-        kept.tell(pod("p"), "tried", attempt=number)
+        kept.record(pod("p"), "tried", attempt=number)
     return kept
 
 
 def test_a_story_is_found_by_name_and_by_uid() -> None:
     kept = told(2)
-    kept.tell(pod("q"), "waits")
+    kept.record(pod("q"), "waits")
     for key in ("default/p", "uid-p"):
         (story,) = kept.of(key)
         assert [(line.at, line.what, line.about) for line in story.lines] == [
@@ -38,7 +38,7 @@ def test_a_story_is_found_by_name_and_by_uid() -> None:
 def test_two_pods_of_one_name_have_two_stories_the_latest_last() -> None:
     kept = told()
     for uid in ("first", "second"):
-        kept.tell(pod("p", uid), "waits")
+        kept.record(pod("p", uid), "waits")
     assert [story.uid for story in kept.of("default/p")] == ["first", "second"]
 
 
@@ -53,12 +53,12 @@ def test_of_a_long_story_the_middle_is_left_out_and_counted() -> None:
 def test_of_many_pods_those_not_heard_of_for_longest_are_forgotten() -> None:
     kept = PodHistories(lambda: 0.0, most_pods=2)
     for name in ("a", "b", "a", "c"):
-        kept.tell(pod(name), "waits")
+        kept.record(pod(name), "waits")
     assert [len(kept.of(f"default/{name}")) for name in "abc"] == [1, 0, 1]
 
 
 def test_somebody_who_keeps_nothing_keeps_nothing() -> None:
-    SILENT.tell(pod("p"), "waits")
+    SILENT.record(pod("p"), "waits")
     assert len(SILENT) == 0
 
 

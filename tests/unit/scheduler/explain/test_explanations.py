@@ -57,7 +57,7 @@ def test_per_zone_it_is_told_what_is_free_and_short() -> None:
     town = Town(["single-numa-node"], [("a", 3, 4, True), ("a", 2, 4, True)])
     reason = town.explained(trainer("late", gpus=3)).refused["a"].reason
     assert reason is not None
-    assert [(each.zone, each.free, each.short) for each in reason.told[0].by_zone] == [(0, 1, 2), (1, 2, 1)]
+    assert [(each.zone, each.free, each.short) for each in reason.named_lacks[0].by_zone] == [(0, 1, 2), (1, 2, 1)]
 
 
 def test_a_rule_that_refuses_the_pod_as_such_is_the_problem() -> None:

@@ -49,6 +49,13 @@ def test_rows_are_in_the_order_that_the_scheduler_had() -> None:
     assert [made.world.names[row] for row in range(2)] == ["b", "a"]
 
 
+def test_a_deleted_report_is_in_force_as_it_was_for_the_scheduler() -> None:
+    bare = of(servers.on(trainer("p", gpus=4), "a"), state=SchedulerState(deleted_reports=(servers.reported("a"),)))
+    made = restore.restored(structs.replace(bare, objects={**bare.objects, "noderesourcetopologies": ()}))
+    assert [made.engine.lacks_report(name) for name in "ab"] == [False, True]
+    assert [each.metadata.name for each in made.cluster.deleted_reports] == ["a"]
+
+
 def test_assumed_pods_count_where_they_are_going() -> None:
     made = restore.restored(of(trainer("p"), state=SchedulerState(assumed=(AssumedPod("uid-p", "b", is_bound=True),))))
     assert [pod.metadata.name for pod in made.cluster.pods_on("b")] == ["p"]

@@ -25,7 +25,7 @@ PREFERS_AWAY: Final = "PreferNoSchedule"
 
 
 def kept_away(world: ClusterState, tolerations: tuple[Toleration, ...]) -> Answers:
-    """By row: 1 where some taint keeps a pod with these tolerations away."""
+    """By row: 1 if the node has a taint that these tolerations do not tolerate."""
 
     def answer(taints: tuple[TaintKey, ...] | None) -> int:
         return any(taint[2] in KEEPS_AWAY and not tolerated(*taint, tolerations) for taint in taints or ())
@@ -34,7 +34,7 @@ def kept_away(world: ClusterState, tolerations: tuple[Toleration, ...]) -> Answe
 
 
 def unwelcoming(world: ClusterState, tolerations: tuple[Toleration, ...]) -> Answers:
-    """By row: how many taints ask a pod with these tolerations to stay away if it can."""
+    """By row: the number of PreferNoSchedule taints that these tolerations do not tolerate."""
     relevant = tuple(each for each in tolerations if each.effect in ("", PREFERS_AWAY))
 
     def answer(taints: tuple[TaintKey, ...] | None) -> int:

@@ -3,14 +3,13 @@
 `json_error` explains why bytes are not JSON; callers use it only after msgspec failed to decode them. `decode_yaml`
 decodes YAML with the error texts of the Go decoder. The other functions print values and types as Go does."""
 
-from __future__ import annotations
-
 import contextlib
 import re
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import msgspec
-import yaml
+
+from numalign.api.decode import yamltext
 
 END: Final = "unexpected end of JSON input"
 SPACE: Final = re.compile(r"[ \t\r\n]*")
@@ -33,7 +32,6 @@ JSON_TYPES: Final[dict[type, str]] = {
     type(None): "null",
 }
 KINDS: Final = {"number": "int64", "array": "slice", "object": "map"}
-_SafeLoader: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class JSONSyntaxError(Exception):
@@ -213,25 +211,17 @@ def decode_yaml(body: bytes) -> Any:
         with contextlib.suppress(msgspec.DecodeError):
             return msgspec.json.decode(body)
     try:
-        return yaml.load(body, Loader=_Loader)
-    except (yaml.YAMLError, UnicodeDecodeError, ValueError) as problem:
-        raise ValueError(f"yaml: {_yaml_line(problem)}{getattr(problem, 'problem', None) or problem}") from None
+        # Go's decoder reads the first document and ignores the rest.
+        found = yamltext.documents(body, "body", repeated_keys=True)
+    except yamltext.BadYAML as problem:
+        raise ValueError(f"yaml: {_yaml_line(problem)}{problem.problem}") from None
+    return found[0].value if found else None
 
 
-def _yaml_line(problem: Exception) -> str:
+def _yaml_line(problem: yamltext.BadYAML) -> str:
     """The line number as Go's YAML decoder counts it: from 0, except for scanner errors."""
-    mark = getattr(problem, "problem_mark", None)
-    if mark is None:
+    if problem.line is None:
         return ""
-    if isinstance(problem, yaml.scanner.ScannerError):
-        return f"line {mark.line + 1}: " if mark.line else ""
-    return f"line {mark.line or 1}: "
-
-
-class _Loader(_SafeLoader):  # type: ignore[misc]
-    """Leaves timestamps as text, as JSON has them."""
-
-    yaml_implicit_resolvers: ClassVar = {
-        sign: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-        for sign, resolvers in _SafeLoader.yaml_implicit_resolvers.items()
-    }
+    if problem.scanner:
+        return f"line {problem.line + 1}: " if problem.line else ""
+    return f"line {problem.line or 1}: "

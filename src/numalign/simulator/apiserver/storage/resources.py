@@ -5,7 +5,7 @@ the constants below. Two resources with the same `group_resource` store the same
 events, or the versions of a custom resource."""
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 EVERYDAY: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 CREATE_ONLY: Final = ("create",)
@@ -71,201 +71,110 @@ class Resource:
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
 
-PODS: Final = Resource(
-    "",
-    "v1",
-    "pods",
-    "Pod",
-    namespaced=True,
-    short_names=("po",),
-    categories=ALL,
-    subresources=frozenset({"status", "binding", "eviction"}),
-    generations=True,
+def _namespaced(group: str, plural: str, kind: str, *short_names: str, **rest: Any) -> Resource:
+    return Resource(group, "v1", plural, kind, namespaced=True, short_names=short_names, **rest)
+
+
+def _cluster_scoped(group: str, plural: str, kind: str, *short_names: str, **rest: Any) -> Resource:
+    return Resource(group, "v1", plural, kind, namespaced=False, short_names=short_names, **rest)
+
+
+PODS: Final = _namespaced(
+    "", "pods", "Pod", "po", categories=ALL, subresources=frozenset({"status", "binding", "eviction"}), generations=True
 )
-NODES: Final = Resource("", "v1", "nodes", "Node", namespaced=False, short_names=("no",), subresources=STATUS)
-NAMESPACES: Final = Resource(
+NODES: Final = _cluster_scoped("", "nodes", "Node", "no", subresources=STATUS)
+# The real server does not delete collections of namespaces.
+NAMESPACES: Final = _cluster_scoped(
     "",
-    "v1",
     "namespaces",
     "Namespace",
-    namespaced=False,
-    short_names=("ns",),
+    "ns",
     subresources=frozenset({"status", "finalize"}),
-    # The real server does not delete collections of namespaces.
     verbs=("create", "delete", "get", "list", "patch", "update", "watch"),
 )
-EVENTS: Final = Resource("", "v1", "events", "Event", namespaced=True, short_names=("ev",))
-CONFIGMAPS: Final = Resource("", "v1", "configmaps", "ConfigMap", namespaced=True, short_names=("cm",))
-SECRETS: Final = Resource("", "v1", "secrets", "Secret", namespaced=True)
-SERVICEACCOUNTS: Final = Resource("", "v1", "serviceaccounts", "ServiceAccount", namespaced=True, short_names=("sa",))
-SERVICES: Final = Resource(
-    "", "v1", "services", "Service", namespaced=True, short_names=("svc",), categories=ALL, subresources=STATUS
+EVENTS: Final = _namespaced("", "events", "Event", "ev")
+CONFIGMAPS: Final = _namespaced("", "configmaps", "ConfigMap", "cm")
+SECRETS: Final = _namespaced("", "secrets", "Secret")
+SERVICEACCOUNTS: Final = _namespaced("", "serviceaccounts", "ServiceAccount", "sa")
+SERVICES: Final = _namespaced("", "services", "Service", "svc", categories=ALL, subresources=STATUS)
+ENDPOINTS: Final = _namespaced("", "endpoints", "Endpoints", "ep")
+PERSISTENTVOLUMES: Final = _cluster_scoped("", "persistentvolumes", "PersistentVolume", "pv", subresources=STATUS)
+PERSISTENTVOLUMECLAIMS: Final = _namespaced(
+    "", "persistentvolumeclaims", "PersistentVolumeClaim", "pvc", subresources=STATUS
 )
-ENDPOINTS: Final = Resource("", "v1", "endpoints", "Endpoints", namespaced=True, short_names=("ep",))
-PERSISTENTVOLUMES: Final = Resource(
-    "", "v1", "persistentvolumes", "PersistentVolume", namespaced=False, short_names=("pv",), subresources=STATUS
+REPLICATIONCONTROLLERS: Final = _namespaced(
+    "", "replicationcontrollers", "ReplicationController", "rc", categories=ALL, subresources=SCALED, generations=True
 )
-PERSISTENTVOLUMECLAIMS: Final = Resource(
-    "",
-    "v1",
-    "persistentvolumeclaims",
-    "PersistentVolumeClaim",
-    namespaced=True,
-    short_names=("pvc",),
-    subresources=STATUS,
-)
-REPLICATIONCONTROLLERS: Final = Resource(
-    "",
-    "v1",
-    "replicationcontrollers",
-    "ReplicationController",
-    namespaced=True,
-    short_names=("rc",),
-    categories=ALL,
-    subresources=SCALED,
-    generations=True,
-)
-LIMITRANGES: Final = Resource("", "v1", "limitranges", "LimitRange", namespaced=True, short_names=("limits",))
-RESOURCEQUOTAS: Final = Resource(
-    "", "v1", "resourcequotas", "ResourceQuota", namespaced=True, short_names=("quota",), subresources=STATUS
-)
-PODTEMPLATES: Final = Resource("", "v1", "podtemplates", "PodTemplate", namespaced=True, generations=True)
+LIMITRANGES: Final = _namespaced("", "limitranges", "LimitRange", "limits")
+RESOURCEQUOTAS: Final = _namespaced("", "resourcequotas", "ResourceQuota", "quota", subresources=STATUS)
+PODTEMPLATES: Final = _namespaced("", "podtemplates", "PodTemplate", generations=True)
 
-DEPLOYMENTS: Final = Resource(
-    APPS,
-    "v1",
-    "deployments",
-    "Deployment",
-    namespaced=True,
-    short_names=("deploy",),
-    categories=ALL,
-    subresources=SCALED,
-    generations=True,
+DEPLOYMENTS: Final = _namespaced(
+    APPS, "deployments", "Deployment", "deploy", categories=ALL, subresources=SCALED, generations=True
 )
-REPLICASETS: Final = Resource(
-    APPS,
-    "v1",
-    "replicasets",
-    "ReplicaSet",
-    namespaced=True,
-    short_names=("rs",),
-    categories=ALL,
-    subresources=SCALED,
-    generations=True,
+REPLICASETS: Final = _namespaced(
+    APPS, "replicasets", "ReplicaSet", "rs", categories=ALL, subresources=SCALED, generations=True
 )
-STATEFULSETS: Final = Resource(
-    APPS,
-    "v1",
-    "statefulsets",
-    "StatefulSet",
-    namespaced=True,
-    short_names=("sts",),
-    categories=ALL,
-    subresources=SCALED,
-    generations=True,
+STATEFULSETS: Final = _namespaced(
+    APPS, "statefulsets", "StatefulSet", "sts", categories=ALL, subresources=SCALED, generations=True
 )
-DAEMONSETS: Final = Resource(
-    APPS,
-    "v1",
-    "daemonsets",
-    "DaemonSet",
-    namespaced=True,
-    short_names=("ds",),
-    categories=ALL,
-    subresources=STATUS,
-    generations=True,
+DAEMONSETS: Final = _namespaced(
+    APPS, "daemonsets", "DaemonSet", "ds", categories=ALL, subresources=STATUS, generations=True
 )
-CONTROLLERREVISIONS: Final = Resource(APPS, "v1", "controllerrevisions", "ControllerRevision", namespaced=True)
-JOBS: Final = Resource(
-    "batch", "v1", "jobs", "Job", namespaced=True, categories=ALL, subresources=STATUS, generations=True
+CONTROLLERREVISIONS: Final = _namespaced(APPS, "controllerrevisions", "ControllerRevision")
+JOBS: Final = _namespaced("batch", "jobs", "Job", categories=ALL, subresources=STATUS, generations=True)
+CRONJOBS: Final = _namespaced(
+    "batch", "cronjobs", "CronJob", "cj", categories=ALL, subresources=STATUS, generations=True
 )
-CRONJOBS: Final = Resource(
-    "batch",
-    "v1",
-    "cronjobs",
-    "CronJob",
-    namespaced=True,
-    short_names=("cj",),
-    categories=ALL,
-    subresources=STATUS,
-    generations=True,
+LEASES: Final = _namespaced("coordination.k8s.io", "leases", "Lease")
+NEW_EVENTS: Final = _namespaced("events.k8s.io", "events", "Event", "ev")
+ENDPOINTSLICES: Final = _namespaced("discovery.k8s.io", "endpointslices", "EndpointSlice", generations=True)
+PODDISRUPTIONBUDGETS: Final = _namespaced(
+    "policy", "poddisruptionbudgets", "PodDisruptionBudget", "pdb", subresources=STATUS, generations=True
 )
-LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease", namespaced=True)
-NEW_EVENTS: Final = Resource("events.k8s.io", "v1", "events", "Event", namespaced=True, short_names=("ev",))
-ENDPOINTSLICES: Final = Resource(
-    "discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", namespaced=True, generations=True
+PRIORITYCLASSES: Final = _cluster_scoped(
+    "scheduling.k8s.io", "priorityclasses", "PriorityClass", "pc", generations=True
 )
-PODDISRUPTIONBUDGETS: Final = Resource(
-    "policy",
-    "v1",
-    "poddisruptionbudgets",
-    "PodDisruptionBudget",
-    namespaced=True,
-    short_names=("pdb",),
-    subresources=STATUS,
-    generations=True,
+RUNTIMECLASSES: Final = _cluster_scoped("node.k8s.io", "runtimeclasses", "RuntimeClass")
+STORAGECLASSES: Final = _cluster_scoped(STORAGE, "storageclasses", "StorageClass", "sc")
+CSINODES: Final = _cluster_scoped(STORAGE, "csinodes", "CSINode", subresources=STATUS)
+CSIDRIVERS: Final = _cluster_scoped(STORAGE, "csidrivers", "CSIDriver")
+CSISTORAGECAPACITIES: Final = _namespaced(STORAGE, "csistoragecapacities", "CSIStorageCapacity")
+VOLUMEATTACHMENTS: Final = _cluster_scoped(STORAGE, "volumeattachments", "VolumeAttachment", subresources=STATUS)
+RESOURCECLAIMS: Final = _namespaced(DEVICES, "resourceclaims", "ResourceClaim", subresources=STATUS)
+RESOURCECLAIMTEMPLATES: Final = _namespaced(DEVICES, "resourceclaimtemplates", "ResourceClaimTemplate")
+RESOURCESLICES: Final = _cluster_scoped(DEVICES, "resourceslices", "ResourceSlice", generations=True)
+DEVICECLASSES: Final = _cluster_scoped(DEVICES, "deviceclasses", "DeviceClass", generations=True)
+DEVICETAINTRULES: Final = _cluster_scoped(
+    DEVICES, "devicetaintrules", "DeviceTaintRule", subresources=STATUS, generations=True
 )
-PRIORITYCLASSES: Final = Resource(
-    "scheduling.k8s.io",
-    "v1",
-    "priorityclasses",
-    "PriorityClass",
-    namespaced=False,
-    short_names=("pc",),
-    generations=True,
-)
-RUNTIMECLASSES: Final = Resource("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", namespaced=False)
-STORAGECLASSES: Final = Resource(STORAGE, "v1", "storageclasses", "StorageClass", namespaced=False, short_names=("sc",))
-CSINODES: Final = Resource(STORAGE, "v1", "csinodes", "CSINode", namespaced=False, subresources=STATUS)
-CSIDRIVERS: Final = Resource(STORAGE, "v1", "csidrivers", "CSIDriver", namespaced=False)
-CSISTORAGECAPACITIES: Final = Resource(STORAGE, "v1", "csistoragecapacities", "CSIStorageCapacity", namespaced=True)
-VOLUMEATTACHMENTS: Final = Resource(
-    STORAGE, "v1", "volumeattachments", "VolumeAttachment", namespaced=False, subresources=STATUS
-)
-RESOURCECLAIMS: Final = Resource(DEVICES, "v1", "resourceclaims", "ResourceClaim", namespaced=True, subresources=STATUS)
-RESOURCECLAIMTEMPLATES: Final = Resource(
-    DEVICES, "v1", "resourceclaimtemplates", "ResourceClaimTemplate", namespaced=True
-)
-RESOURCESLICES: Final = Resource(DEVICES, "v1", "resourceslices", "ResourceSlice", namespaced=False, generations=True)
-DEVICECLASSES: Final = Resource(DEVICES, "v1", "deviceclasses", "DeviceClass", namespaced=False, generations=True)
-DEVICETAINTRULES: Final = Resource(
-    DEVICES, "v1", "devicetaintrules", "DeviceTaintRule", namespaced=False, subresources=STATUS, generations=True
-)
-ROLES: Final = Resource(RBAC, "v1", "roles", "Role", namespaced=True)
-ROLEBINDINGS: Final = Resource(RBAC, "v1", "rolebindings", "RoleBinding", namespaced=True)
-CLUSTERROLES: Final = Resource(RBAC, "v1", "clusterroles", "ClusterRole", namespaced=False)
-CLUSTERROLEBINDINGS: Final = Resource(RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False)
-CUSTOMRESOURCEDEFINITIONS: Final = Resource(
+ROLES: Final = _namespaced(RBAC, "roles", "Role")
+ROLEBINDINGS: Final = _namespaced(RBAC, "rolebindings", "RoleBinding")
+CLUSTERROLES: Final = _cluster_scoped(RBAC, "clusterroles", "ClusterRole")
+CLUSTERROLEBINDINGS: Final = _cluster_scoped(RBAC, "clusterrolebindings", "ClusterRoleBinding")
+CUSTOMRESOURCEDEFINITIONS: Final = _cluster_scoped(
     "apiextensions.k8s.io",
-    "v1",
     "customresourcedefinitions",
     "CustomResourceDefinition",
-    namespaced=False,
-    short_names=("crd", "crds"),
+    "crd",
+    "crds",
     categories=("api-extensions",),
     subresources=STATUS,
     generations=True,
 )
-SELFSUBJECTACCESSREVIEWS: Final = Resource(
-    AUTHORIZATION,
-    "v1",
-    "selfsubjectaccessreviews",
-    "SelfSubjectAccessReview",
-    namespaced=False,
-    verbs=CREATE_ONLY,
+SELFSUBJECTACCESSREVIEWS: Final = _cluster_scoped(
+    AUTHORIZATION, "selfsubjectaccessreviews", "SelfSubjectAccessReview", verbs=CREATE_ONLY
 )
-SELFSUBJECTRULESREVIEWS: Final = Resource(
-    AUTHORIZATION, "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview", namespaced=False, verbs=CREATE_ONLY
+SELFSUBJECTRULESREVIEWS: Final = _cluster_scoped(
+    AUTHORIZATION, "selfsubjectrulesreviews", "SelfSubjectRulesReview", verbs=CREATE_ONLY
 )
-SUBJECTACCESSREVIEWS: Final = Resource(
-    AUTHORIZATION, "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False, verbs=CREATE_ONLY
+SUBJECTACCESSREVIEWS: Final = _cluster_scoped(
+    AUTHORIZATION, "subjectaccessreviews", "SubjectAccessReview", verbs=CREATE_ONLY
 )
-SELFSUBJECTREVIEWS: Final = Resource(
-    "authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", namespaced=False, verbs=CREATE_ONLY
+SELFSUBJECTREVIEWS: Final = _cluster_scoped(
+    "authentication.k8s.io", "selfsubjectreviews", "SelfSubjectReview", verbs=CREATE_ONLY
 )
-TOKENREVIEWS: Final = Resource(
-    "authentication.k8s.io", "v1", "tokenreviews", "TokenReview", namespaced=False, verbs=CREATE_ONLY
-)
+TOKENREVIEWS: Final = _cluster_scoped("authentication.k8s.io", "tokenreviews", "TokenReview", verbs=CREATE_ONLY)
 
 REVIEWS: Final = frozenset(
     (SELFSUBJECTACCESSREVIEWS, SELFSUBJECTRULESREVIEWS, SUBJECTACCESSREVIEWS, SELFSUBJECTREVIEWS, TOKENREVIEWS)

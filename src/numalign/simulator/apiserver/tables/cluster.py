@@ -1,74 +1,38 @@
 """The columns of cluster objects: nodes, namespaces, events, leases, RBAC, services, storage, custom resources."""
 
 from collections.abc import Callable
-from datetime import datetime
+from dataclasses import replace
 from typing import Any, Final
 
 from numalign.api.decode import quantity
 from numalign.simulator.apiserver.defaults.kinds import OLD_CLASS
+from numalign.simulator.apiserver.storage.resources import RBAC, STORAGE
 from numalign.simulator.apiserver.tables import columns
 from numalign.simulator.apiserver.tables.columns import (
     AGE,
+    NAME,
     NONE,
     UNSET,
     TableColumn,
-    TableLayout,
-    booleans,
-    integers,
+    boolean,
+    field,
+    integer,
     items,
-    name,
-    named,
     part,
+    text,
     wide,
 )
 from numalign.simulator.trees import Tree
 
 ROLE_PREFIX: Final = "node-role.kubernetes.io/"
 ROLE_LABEL: Final = "kubernetes.io/role"
-SUBJECTS: Final = ("User", "Group", "ServiceAccount")
-EVENT_COLUMNS: Final = (
-    *map(TableColumn, ("Last Seen", "Type", "Reason", "Object")),
-    *wide("Subobject", "Source"),
-    TableColumn("Message"),
-    *wide("First Seen", "Count"),
-    TableColumn("Name", priority=1, format="name"),
-)
-DEFINITION: Final = named(
-    "Scope",
-    "Versions",
-    TableColumn("Created At", "date"),
-    *wide("Group", "Kind", "ShortNames"),
-    TableColumn("Established", "boolean", priority=1),
-)
-NODE_WIDE: Final = wide("Internal-IP", "External-IP", "OS-Image", "Kernel-Version", "Container-Runtime")
 SHOWN_ENDPOINTS: Final = 3
-SERVICE: Final = named("Type", "Cluster-IP", "External-IP", "Port(s)", AGE, *wide("Selector"))
 ACCESS_MODES: Final = {
     "ReadWriteOnce": "RWO",
     "ReadOnlyMany": "ROX",
     "ReadWriteMany": "RWX",
     "ReadWriteOncePod": "RWOP",
 }
-VOLUME: Final = ("Capacity", "Access Modes", "Reclaim Policy", "Status", "Claim", "StorageClass")
-CLAIM: Final = ("Status", "Volume", "Capacity", "Access Modes", "StorageClass", "VolumeAttributesClass")
-STORAGE: Final = "storage.k8s.io"
-
-
-def node(tree: Tree, now: datetime) -> list[Any]:
-    info = part(part(tree, "status"), "nodeInfo")
-    kernel = info.get("kernelVersion") or columns.UNKNOWN
-    return [
-        name(tree),
-        _node_state(tree),
-        ",".join(_roles(part(tree["metadata"], "labels"))) or NONE,
-        columns.age(tree, now),
-        info.get("kubeletVersion", ""),
-        _address(tree, "InternalIP"),
-        _address(tree, "ExternalIP"),
-        info.get("osImage") or columns.UNKNOWN,
-        f"{kernel} ({info['architecture']})" if info.get("architecture") else kernel,
-        info.get("containerRuntimeVersion") or columns.UNKNOWN,
-    ]
 
 
 def _node_state(tree: Tree) -> str:
@@ -77,35 +41,67 @@ def _node_state(tree: Tree) -> str:
     return f"{state},SchedulingDisabled" if part(tree, "spec").get("unschedulable") else state
 
 
-def _roles(labels: Tree) -> list[str]:
+def _roles(tree: Tree) -> str:
+    labels = part(tree["metadata"], "labels")
     roles = {key.removeprefix(ROLE_PREFIX) for key in labels if key.startswith(ROLE_PREFIX)}
-    return sorted(filter(None, roles | {labels.get(ROLE_LABEL, "")}))
+    return ",".join(sorted(filter(None, roles | {labels.get(ROLE_LABEL, "")}))) or NONE
 
 
-def _address(tree: Tree, kind: str) -> str:
-    addresses = items(part(tree, "status"), "addresses")
-    return next((str(each.get("address", "")) for each in addresses if each.get("type") == kind), NONE)
+def _address(kind: str) -> columns.Read:
+    def read(tree: Tree) -> str:
+        addresses = items(part(tree, "status"), "addresses")
+        return next((str(each.get("address", "")) for each in addresses if each.get("type") == kind), NONE)
+
+    return read
 
 
-def event(tree: Tree, now: datetime) -> list[Any]:
-    """Of both groups: events.k8s.io has other names for the same fields."""
-    about, series = part(tree, "involvedObject") or part(tree, "regarding"), part(tree, "series")
-    first = tree.get("firstTimestamp") or tree.get("deprecatedFirstTimestamp") or tree.get("eventTime")
-    last = tree.get("lastTimestamp") or tree.get("deprecatedLastTimestamp") or first
-    count = tree.get("count") or tree.get("deprecatedCount") or 1
+def _info(tree: Tree, name: str) -> str:
+    return part(part(tree, "status"), "nodeInfo").get(name) or columns.UNKNOWN
+
+
+def _kernel(tree: Tree) -> str:
+    machine = field("status", "nodeInfo", "architecture")(tree)
+    return f"{_info(tree, 'kernelVersion')} ({machine})" if machine else _info(tree, "kernelVersion")
+
+
+NODE: Final = (
+    NAME,
+    text("Status", _node_state),
+    text("Roles", _roles),
+    AGE,
+    text("Version", field("status", "nodeInfo", "kubeletVersion")),
+    wide("Internal-IP", _address("InternalIP")),
+    wide("External-IP", _address("ExternalIP")),
+    wide("OS-Image", lambda tree: _info(tree, "osImage")),
+    wide("Kernel-Version", _kernel),
+    wide("Container-Runtime", lambda tree: _info(tree, "containerRuntimeVersion")),
+)
+
+
+def _first_seen(event: Tree) -> str | None:
+    return event.get("firstTimestamp") or event.get("deprecatedFirstTimestamp") or event.get("eventTime")
+
+
+def _last_seen(event: Tree) -> Any:
+    if event.get("series"):
+        return event["series"].get("lastObservedTime")
+    return event.get("lastTimestamp") or event.get("deprecatedLastTimestamp") or _first_seen(event)
+
+
+def _about(event: Tree) -> Tree:
+    return part(event, "involvedObject") or part(event, "regarding")
+
+
+def _object(event: Tree) -> str:
+    about = _about(event)
     kind = str(about.get("kind", "")).lower()
-    return [
-        columns.age_since(series.get("lastObservedTime") if series else last, now),
-        tree.get("type", ""),
-        tree.get("reason", ""),
-        f"{kind}/{about['name']}" if about.get("name") else kind,
-        about.get("fieldPath", ""),
-        _source(tree),
-        str(tree.get("message") or tree.get("note", "")).strip(),
-        columns.age_since(first, now),
-        series.get("count", 0) if series else count,
-        name(tree),
-    ]
+    return f"{kind}/{about['name']}" if about.get("name") else kind
+
+
+def _event_count(event: Tree) -> Any:
+    if event.get("series"):
+        return event["series"].get("count", 0)
+    return event.get("count") or event.get("deprecatedCount") or 1
 
 
 def _source(tree: Tree) -> str:
@@ -115,104 +111,75 @@ def _source(tree: Tree) -> str:
     return f"{component}, {host}" if host else str(component)
 
 
-def role_binding(tree: Tree, now: datetime) -> list[Any]:
-    role = part(tree, "roleRef")
-    cells = [name(tree), f"{role.get('kind', '')}/{role.get('name', '')}", columns.age(tree, now)]
-    return [*cells, *(", ".join(_subjects(tree, kind)) for kind in SUBJECTS)]
+EVENT: Final = (
+    TableColumn("Last Seen", lambda event, now: columns.age_since(_last_seen(event), now)),
+    text("Type", field("type")),
+    text("Reason", field("reason")),
+    text("Object", _object),
+    wide("Subobject", lambda event: _about(event).get("fieldPath", "")),
+    wide("Source", _source),
+    text("Message", lambda event: str(event.get("message") or event.get("note", "")).strip()),
+    TableColumn("First Seen", lambda event, now: columns.age_since(_first_seen(event), now), priority=1),
+    wide("Count", _event_count),
+    replace(NAME, priority=1),
+)
+"""Of both groups: events.k8s.io has other names for the same fields."""
 
 
-def _subjects(tree: Tree, kind: str) -> list[str]:
-    subjects = [each for each in items(tree, "subjects") if each.get("kind") == kind]
-    if kind == "ServiceAccount":
-        return [f"{each.get('namespace', '')}/{each.get('name', '')}" for each in subjects]
-    return [each.get("name", "") for each in subjects]
+def _subjects(kind: str) -> columns.Read:
+    def read(tree: Tree) -> str:
+        subjects = [each for each in items(tree, "subjects") if each.get("kind") == kind]
+        if kind == "ServiceAccount":
+            return ", ".join(f"{each.get('namespace', '')}/{each.get('name', '')}" for each in subjects)
+        return ", ".join(each.get("name", "") for each in subjects)
+
+    return read
 
 
-def quota(tree: Tree, now: datetime) -> list[Any]:
-    status = part(tree, "status")
-    used = part(status, "used")
-    amounts = [
-        f"{each}: {_amount(used.get(each))}/{_amount(hard)}" for each, hard in sorted(part(status, "hard").items())
-    ]
-    limits = [text for text in amounts if text.startswith("limits.")]
-    requests = [text for text in amounts if not text.startswith("limits.")]
-    return [name(tree), ", ".join(requests), ", ".join(limits), columns.age(tree, now)]
+BINDING: Final = (
+    NAME,
+    text("Role", lambda tree: f"{field('roleRef', 'kind')(tree)}/{field('roleRef', 'name')(tree)}"),
+    AGE,
+    wide("Users", _subjects("User")),
+    wide("Groups", _subjects("Group")),
+    wide("ServiceAccounts", _subjects("ServiceAccount")),
+)
+
+
+def _used(tree: Tree, *, limits: bool) -> str:
+    used, hard = (part(part(tree, "status"), each) for each in ("used", "hard"))
+    named = [name for name in sorted(hard) if name.startswith("limits.") is limits]
+    return ", ".join(f"{name}: {_amount(used.get(name))}/{_amount(hard[name])}" for name in named)
 
 
 def _amount(written: Any) -> str:
     return str(quantity.parse(written)) if written is not None else "0"
 
 
-def priority_class(tree: Tree, now: datetime) -> list[Any]:
-    cells = [name(tree), tree.get("value", 0), bool(tree.get("globalDefault")), columns.age(tree, now)]
-    return [*cells, tree.get("preemptionPolicy", "")]
+def _versions(definition: Tree) -> str:
+    served = [each for each in items(part(definition, "spec"), "versions") if each.get("served")]
+    return ",".join(sorted(f"{each['name']}(storage)" if each.get("storage") else each["name"] for each in served))
 
 
-def definition(tree: Tree, now: datetime) -> list[Any]:
-    spec, names = part(tree, "spec"), part(part(tree, "spec"), "names")
-    served = [each for each in items(spec, "versions") if each.get("served")]
-    versions = sorted(f"{each['name']}(storage)" if each.get("storage") else each["name"] for each in served)
-    return [
-        name(tree),
-        spec.get("scope", ""),
-        ",".join(versions),
-        tree["metadata"].get("creationTimestamp", ""),
-        spec.get("group", ""),
-        names.get("kind", ""),
-        ",".join(items(names, "shortNames")),
-        columns.is_true(items(part(tree, "status"), "conditions"), "Established"),
-    ]
+DEFINITION: Final = (
+    NAME,
+    text("Scope", field("spec", "scope")),
+    text("Versions", _versions),
+    text("Created At", field("metadata", "creationTimestamp"), "date"),
+    wide("Group", field("spec", "group")),
+    wide("Kind", field("spec", "names", "kind")),
+    wide("ShortNames", lambda tree: ",".join(items(part(part(tree, "spec"), "names"), "shortNames"))),
+    text("Established", lambda tree: columns.is_true(tree, "Established"), "boolean", priority=1),
+)
 
 
-def aged(cells: Callable[[Tree], list[Any]]) -> columns.Row:
-    """The row of a simple kind: name, its own cells, age."""
-    return lambda tree, now: [name(tree), *cells(tree), columns.age(tree, now)]
+def _cluster_ip(service: Tree) -> str:
+    addresses = items(part(service, "spec"), "clusterIPs")
+    return addresses[0] if addresses else NONE
 
 
-EVENT: Final = TableLayout(EVENT_COLUMNS, event)
-BINDING: Final = TableLayout(named("Role", AGE, *wide("Users", "Groups", "ServiceAccounts")), role_binding)
-
-LAYOUTS: Final = {
-    ("", "Node"): TableLayout(named("Status", "Roles", AGE, "Version", *NODE_WIDE), node),
-    ("", "Event"): EVENT,
-    ("events.k8s.io", "Event"): EVENT,
-    ("rbac.authorization.k8s.io", "RoleBinding"): BINDING,
-    ("rbac.authorization.k8s.io", "ClusterRoleBinding"): BINDING,
-    ("apiextensions.k8s.io", "CustomResourceDefinition"): TableLayout(DEFINITION, definition),
-    ("node.k8s.io", "RuntimeClass"): TableLayout(named("Handler", AGE), aged(lambda tree: [tree.get("handler", "")])),
-    ("", "ResourceQuota"): TableLayout(named("Request", "Limit", AGE), quota),
-    ("scheduling.k8s.io", "PriorityClass"): TableLayout(
-        named(*integers("Value"), *booleans("Global-Default"), AGE, "PreemptionPolicy"), priority_class
-    ),
-    ("", "Namespace"): TableLayout(named("Status", AGE), aged(lambda tree: [part(tree, "status").get("phase", "")])),
-    ("", "ConfigMap"): TableLayout(
-        named("Data", AGE), aged(lambda tree: [len(part(tree, "data")) + len(part(tree, "binaryData"))])
-    ),
-    ("", "Secret"): TableLayout(
-        named("Type", "Data", AGE), aged(lambda tree: [tree.get("type", ""), len(part(tree, "data"))])
-    ),
-    ("", "ServiceAccount"): TableLayout(named(AGE), aged(lambda tree: [])),
-    ("coordination.k8s.io", "Lease"): TableLayout(
-        named("Holder", AGE), aged(lambda tree: [part(tree, "spec").get("holderIdentity", "")])
-    ),
-}
-
-
-def service(tree: Tree, now: datetime) -> list[Any]:
-    spec = part(tree, "spec")
-    addresses = items(spec, "clusterIPs")
-    return [
-        name(tree),
-        spec.get("type", ""),
-        addresses[0] if addresses else NONE,
-        _external(spec, part(tree, "status")),
-        ",".join(map(_port, items(spec, "ports"))) or NONE,
-        columns.age(tree, now),
-        columns.labels(spec.get("selector")),
-    ]
-
-
-def _external(spec: Tree, status: Tree) -> str:
+def _external(service: Tree) -> str:
+    spec, status = part(service, "spec"), part(service, "status")
     own = items(spec, "externalIPs")
     if spec.get("type") == "ExternalName":
         return str(spec.get("externalName", ""))
@@ -228,15 +195,28 @@ def _port(port: Tree) -> str:
     return f"{port.get('port')}{outside}/{port.get('protocol', '')}"
 
 
-def slice_of_endpoints(tree: Tree, now: datetime) -> list[Any]:
-    ports = [str(each.get("port") or each.get("name") or "*") for each in items(tree, "ports")]
-    addresses = [address for each in items(tree, "endpoints") for address in items(each, "addresses")]
-    return [name(tree), tree.get("addressType", ""), _first_of(ports), _first_of(addresses), columns.age(tree, now)]
+SERVICE: Final = (
+    NAME,
+    text("Type", field("spec", "type")),
+    text("Cluster-IP", _cluster_ip),
+    text("External-IP", _external),
+    text("Port(s)", lambda tree: ",".join(map(_port, items(part(tree, "spec"), "ports"))) or NONE),
+    AGE,
+    wide("Selector", lambda tree: columns.labels(part(tree, "spec").get("selector"))),
+)
 
 
-def endpoints(tree: Tree, now: datetime) -> list[Any]:
+def _slice_ports(tree: Tree) -> str:
+    return _first_of([str(each.get("port") or each.get("name") or "*") for each in items(tree, "ports")])
+
+
+def _slice_addresses(tree: Tree) -> str:
+    return _first_of([address for each in items(tree, "endpoints") for address in items(each, "addresses")])
+
+
+def _endpoints(tree: Tree) -> str:
     found = [address for subset in items(tree, "subsets") for address in _addresses(subset)]
-    return [name(tree), _first_of(found) if items(tree, "subsets") else NONE, columns.age(tree, now)]
+    return _first_of(found) if items(tree, "subsets") else NONE
 
 
 def _addresses(subset: Tree) -> list[str]:
@@ -251,59 +231,26 @@ def _first_of(texts: list[str]) -> str:
     return f"{shown} + {rest} more..." if rest > 0 else shown or UNSET
 
 
-NETWORK_LAYOUTS: Final = {
-    ("", "Service"): TableLayout(SERVICE, service),
-    ("", "Endpoints"): TableLayout(named("Endpoints", AGE), endpoints),
-    ("discovery.k8s.io", "EndpointSlice"): TableLayout(
-        named("AddressType", "Ports", "Endpoints", AGE), slice_of_endpoints
-    ),
-}
-
-
-def volume(tree: Tree, now: datetime) -> list[Any]:
-    spec, status, claim = part(tree, "spec"), part(tree, "status"), part(part(tree, "spec"), "claimRef")
-    return [
-        name(tree),
-        _storage(part(spec, "capacity")),
-        _modes(spec),
-        spec.get("persistentVolumeReclaimPolicy", ""),
-        _phase(tree),
-        f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim else "",
-        _class(tree),
-        spec.get("volumeAttributesClassName", UNSET),
-        status.get("reason", ""),
-        columns.age(tree, now),
-        spec.get("volumeMode", UNSET),
-    ]
-
-
-def claim(tree: Tree, now: datetime) -> list[Any]:
-    spec, status = part(tree, "spec"), part(tree, "status")
-    is_bound = bool(spec.get("volumeName"))
-    return [
-        name(tree),
-        _phase(tree),
-        spec.get("volumeName", ""),
-        _storage(part(status, "capacity")) if is_bound else "",
-        _modes(status) if is_bound else "",
-        _class(tree),
-        spec.get("volumeAttributesClassName", UNSET),
-        columns.age(tree, now),
-        spec.get("volumeMode", UNSET),
-    ]
-
-
 def _phase(tree: Tree) -> str:
     return "Terminating" if "deletionTimestamp" in tree["metadata"] else str(part(tree, "status").get("phase", ""))
 
 
-def _storage(amounts: Tree) -> str:
-    return str(quantity.parse(amounts["storage"])) if "storage" in amounts else "0"
+def _storage(tree: Tree, holder: str) -> str:
+    return _amount(part(part(tree, holder), "capacity").get("storage"))
 
 
-def _modes(holder: Tree) -> str:
-    modes = items(holder, "accessModes")
+def _modes(tree: Tree, holder: str) -> str:
+    modes = items(part(tree, holder), "accessModes")
     return ",".join(short for mode, short in ACCESS_MODES.items() if mode in modes)
+
+
+def _claim(volume: Tree) -> str:
+    claim = part(part(volume, "spec"), "claimRef")
+    return f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim else ""
+
+
+def _once_bound(read: Callable[[Tree, str], str]) -> columns.Read:
+    return lambda claim: read(claim, "status") if part(claim, "spec").get("volumeName") else ""
 
 
 def _class(tree: Tree) -> str:
@@ -311,63 +258,111 @@ def _class(tree: Tree) -> str:
     return str(annotations.get(OLD_CLASS) or part(tree, "spec").get("storageClassName", ""))
 
 
-def storage_class(tree: Tree, now: datetime) -> list[Any]:
-    return [
-        name(tree),
-        tree.get("provisioner", ""),
-        tree.get("reclaimPolicy", "Delete"),
-        tree.get("volumeBindingMode", "Immediate"),
-        tree.get("allowVolumeExpansion", False),
-        columns.age(tree, now),
-    ]
+def _audiences(driver: Tree) -> str:
+    requests = part(driver, "spec").get("tokenRequests")
+    return UNSET if requests is None else ",".join(str(each.get("audience", "")) for each in requests)
 
 
-def driver(tree: Tree, now: datetime) -> list[Any]:
-    spec = part(tree, "spec")
-    audiences = ",".join(str(each.get("audience", "")) for each in items(spec, "tokenRequests"))
-    return [
-        name(tree),
-        spec.get("attachRequired", True),
-        spec.get("podInfoOnMount", False),
-        spec.get("storageCapacity", False),
-        audiences if spec.get("tokenRequests") is not None else UNSET,
-        spec.get("requiresRepublish", False),
-        ",".join(items(spec, "volumeLifecycleModes")) or NONE,
-        columns.age(tree, now),
-    ]
+ATTRIBUTES_CLASS: Final = text("VolumeAttributesClass", field("spec", "volumeAttributesClassName", default=UNSET))
+VOLUME_MODE: Final = wide("VolumeMode", field("spec", "volumeMode", default=UNSET))
+VOLUME: Final = (
+    NAME,
+    text("Capacity", lambda tree: _storage(tree, "spec")),
+    text("Access Modes", lambda tree: _modes(tree, "spec")),
+    text("Reclaim Policy", field("spec", "persistentVolumeReclaimPolicy")),
+    text("Status", _phase),
+    text("Claim", _claim),
+    text("StorageClass", _class),
+    ATTRIBUTES_CLASS,
+    text("Reason", field("status", "reason")),
+    AGE,
+    VOLUME_MODE,
+)
+CLAIM: Final = (
+    NAME,
+    text("Status", _phase),
+    text("Volume", field("spec", "volumeName")),
+    text("Capacity", _once_bound(_storage)),
+    text("Access Modes", _once_bound(_modes)),
+    text("StorageClass", _class),
+    ATTRIBUTES_CLASS,
+    AGE,
+    VOLUME_MODE,
+)
+STORAGE_CLASS: Final = (
+    NAME,
+    text("Provisioner", field("provisioner")),
+    text("ReclaimPolicy", field("reclaimPolicy", default="Delete")),
+    text("VolumeBindingMode", field("volumeBindingMode", default="Immediate")),
+    text("AllowVolumeExpansion", field("allowVolumeExpansion", default=False)),
+    AGE,
+)
+DRIVER: Final = (
+    NAME,
+    boolean("AttachRequired", field("spec", "attachRequired", default=True)),
+    boolean("PodInfoOnMount", field("spec", "podInfoOnMount", default=False)),
+    boolean("StorageCapacity", field("spec", "storageCapacity", default=False)),
+    text("TokenRequests", _audiences),
+    boolean("RequiresRepublish", field("spec", "requiresRepublish", default=False)),
+    text("Modes", lambda tree: ",".join(items(part(tree, "spec"), "volumeLifecycleModes")) or NONE),
+    AGE,
+)
+ATTACHMENT: Final = (
+    NAME,
+    replace(text("Attacher", field("spec", "attacher")), format="name"),
+    text("PV", field("spec", "source", "persistentVolumeName")),
+    text("Node", field("spec", "nodeName")),
+    boolean("Attached", lambda tree: bool(part(tree, "status").get("attached"))),
+    AGE,
+)
+PRIORITY_CLASS: Final = (
+    NAME,
+    integer("Value", field("value", default=0)),
+    boolean("Global-Default", lambda tree: bool(tree.get("globalDefault"))),
+    AGE,
+    text("PreemptionPolicy", field("preemptionPolicy")),
+)
+QUOTA: Final = (
+    NAME,
+    text("Request", lambda tree: _used(tree, limits=False)),
+    text("Limit", lambda tree: _used(tree, limits=True)),
+    AGE,
+)
+SLICE: Final = (
+    NAME,
+    text("AddressType", field("addressType")),
+    text("Ports", _slice_ports),
+    text("Endpoints", _slice_addresses),
+    AGE,
+)
 
 
-def attachment(tree: Tree, now: datetime) -> list[Any]:
-    spec = part(tree, "spec")
-    source = part(spec, "source").get("persistentVolumeName", "")
-    attached = bool(part(tree, "status").get("attached"))
-    return [name(tree), spec.get("attacher", ""), source, spec.get("nodeName", ""), attached, columns.age(tree, now)]
+def _size(*holders: str) -> columns.Read:
+    return lambda tree: sum(len(part(tree, each)) for each in holders)
 
 
-def csi_node(tree: Tree, now: datetime) -> list[Any]:
-    return [name(tree), len(items(part(tree, "spec"), "drivers")), columns.age(tree, now)]
-
-
-STORAGE_LAYOUTS: Final = {
-    ("", "PersistentVolume"): TableLayout(
-        named(*VOLUME, "VolumeAttributesClass", "Reason", AGE, *wide("VolumeMode")), volume
-    ),
-    ("", "PersistentVolumeClaim"): TableLayout(named(*CLAIM, AGE, *wide("VolumeMode")), claim),
-    (STORAGE, "StorageClass"): TableLayout(
-        named("Provisioner", "ReclaimPolicy", "VolumeBindingMode", "AllowVolumeExpansion", AGE), storage_class
-    ),
-    (STORAGE, "CSIDriver"): TableLayout(
-        named(
-            *booleans("AttachRequired", "PodInfoOnMount", "StorageCapacity"),
-            "TokenRequests",
-            *booleans("RequiresRepublish"),
-            "Modes",
-            AGE,
-        ),
-        driver,
-    ),
-    (STORAGE, "VolumeAttachment"): TableLayout(
-        named(TableColumn("Attacher", format="name"), "PV", "Node", *booleans("Attached"), AGE), attachment
-    ),
-    (STORAGE, "CSINode"): TableLayout(named(*integers("Drivers"), AGE), csi_node),
+LAYOUTS: Final = {
+    ("", "Node"): NODE,
+    ("", "Event"): EVENT,
+    ("events.k8s.io", "Event"): EVENT,
+    (RBAC, "RoleBinding"): BINDING,
+    (RBAC, "ClusterRoleBinding"): BINDING,
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): DEFINITION,
+    ("node.k8s.io", "RuntimeClass"): (NAME, text("Handler", field("handler")), AGE),
+    ("", "ResourceQuota"): QUOTA,
+    ("scheduling.k8s.io", "PriorityClass"): PRIORITY_CLASS,
+    ("", "Namespace"): (NAME, text("Status", field("status", "phase")), AGE),
+    ("", "ConfigMap"): (NAME, text("Data", _size("data", "binaryData")), AGE),
+    ("", "Secret"): (NAME, text("Type", field("type")), text("Data", _size("data")), AGE),
+    ("", "ServiceAccount"): (NAME, AGE),
+    ("coordination.k8s.io", "Lease"): (NAME, text("Holder", field("spec", "holderIdentity")), AGE),
+    ("", "Service"): SERVICE,
+    ("", "Endpoints"): (NAME, text("Endpoints", _endpoints), AGE),
+    ("discovery.k8s.io", "EndpointSlice"): SLICE,
+    ("", "PersistentVolume"): VOLUME,
+    ("", "PersistentVolumeClaim"): CLAIM,
+    (STORAGE, "StorageClass"): STORAGE_CLASS,
+    (STORAGE, "CSIDriver"): DRIVER,
+    (STORAGE, "VolumeAttachment"): ATTACHMENT,
+    (STORAGE, "CSINode"): (NAME, integer("Drivers", lambda tree: len(items(part(tree, "spec"), "drivers"))), AGE),
 }

@@ -1,12 +1,13 @@
-"""The parts of a table layout, and cells that several kinds share.
+"""The columns of a table, and cells that several kinds share.
 
-The modules of this package describe one `TableLayout` for each kind with these functions. A row is a function of one
-object and the time; columns of priority 1 are those of `kubectl get -o wide`. `now` always comes from the caller, so
-the same objects at the same time give the same table."""
+The modules of this package describe the columns of each kind with these functions. A cell is a function of one object
+and the time; columns of priority 1 are those of `kubectl get -o wide`. `now` always comes from the caller, so the same
+objects at the same time give the same table."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import reduce
 from typing import Any, Final
 
 from numalign.simulator.trees import Tree
@@ -18,7 +19,7 @@ MINUTE: Final = 60
 HOUR: Final = 60 * MINUTE
 DAY: Final = 24 * HOUR
 YEAR: Final = 365 * DAY
-Row = Callable[[Tree, datetime], list[Any]]
+Read = Callable[[Tree], Any]
 NONE: Final = "<none>"
 UNSET: Final = "<unset>"
 
@@ -71,6 +72,7 @@ def _in_two(whole: int, coarse: tuple[int, str], fine: tuple[int, str], *, fine_
 @dataclass(frozen=True)
 class TableColumn:
     name: str
+    cell: Callable[[Tree, datetime], Any]
     type: str = "string"
     priority: int = 0
     format: str = ""
@@ -86,39 +88,31 @@ class TableColumn:
         }
 
 
-@dataclass(frozen=True)
-class TableLayout:
-    columns: tuple[TableColumn, ...]
-    row: Row
+def text(name: str, read: Read, type: str = "string", priority: int = 0) -> TableColumn:
+    """A column whose cells depend on the object alone."""
+    return TableColumn(name, lambda tree, now: read(tree), type, priority)
 
 
-NAME: Final = TableColumn("Name", format="name")
-AGE: Final = TableColumn("Age")
+def wide(name: str, read: Read) -> TableColumn:
+    return text(name, read, priority=1)
 
 
-def named(*columns: TableColumn | str) -> tuple[TableColumn, ...]:
-    """The columns of a kind after its name; a text is a column of strings."""
-    return NAME, *(TableColumn(column) if isinstance(column, str) else column for column in columns)
+def integer(name: str, read: Read) -> TableColumn:
+    return text(name, read, "integer")
 
 
-def integers(*names: str) -> tuple[TableColumn, ...]:
-    return tuple(TableColumn(name, "integer") for name in names)
+def boolean(name: str, read: Read) -> TableColumn:
+    return text(name, read, "boolean")
 
 
-def booleans(*names: str) -> tuple[TableColumn, ...]:
-    return tuple(TableColumn(name, "boolean") for name in names)
-
-
-def wide(*names: str) -> tuple[TableColumn, ...]:
-    return tuple(TableColumn(name, priority=1) for name in names)
+def field(*path: str, default: Any = "") -> Read:
+    """Reads the value at this path; the default if it is absent."""
+    *holders, last = path
+    return lambda tree: reduce(part, holders, tree).get(last, default)
 
 
 def name(tree: Tree) -> str:
     return str(tree["metadata"].get("name", ""))
-
-
-def age(tree: Tree, now: datetime) -> str:
-    return age_since(tree["metadata"].get("creationTimestamp"), now)
 
 
 def part(tree: Tree, field: str) -> Tree:
@@ -134,16 +128,11 @@ def labels(wanted: Mapping[str, str] | None) -> str:
     return ",".join(f"{key}={value}" for key, value in sorted((wanted or {}).items())) or NONE
 
 
-def template(tree: Tree) -> Tree:
-    """The pod spec of a workload."""
-    return part(part(part(tree, "spec"), "template"), "spec")
-
-
-def container_cells(tree: Tree) -> list[str]:
-    """The last columns of every workload: names and images of its containers."""
-    containers = items(template(tree), "containers")
-    return [",".join(str(each.get(field, "")) for each in containers) for field in ("name", "image")]
-
-
-def is_true(conditions: Sequence[Tree], kind: str) -> bool:
+def is_true(tree: Tree, kind: str) -> bool:
+    """Whether the object has this condition."""
+    conditions = items(part(tree, "status"), "conditions")
     return any(each.get("type") == kind and each.get("status") == "True" for each in conditions)
+
+
+NAME: Final = TableColumn("Name", lambda tree, now: name(tree), format="name")
+AGE: Final = TableColumn("Age", lambda tree, now: age_since(tree["metadata"].get("creationTimestamp"), now))

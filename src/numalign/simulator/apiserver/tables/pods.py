@@ -1,33 +1,23 @@
 """The columns of pods: ready containers, status, restarts.
 
 The status is decided in this order: the phase or reason of the pod, the first init container that has not finished, the
-containers from the last to the first; deletion overrides all of them. The row shows what kubelets and controllers
+containers from the last to the first; deletion overrides all of them. The cells show what kubelets and controllers
 wrote; nothing is inferred."""
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from numalign.simulator.apiserver.tables import columns
-from numalign.simulator.apiserver.tables.columns import NONE, items, part
+from numalign.simulator.apiserver.tables.columns import AGE, NAME, NONE, TableColumn, items, part, text, wide
 from numalign.simulator.trees import Tree
 
 LOST_NODE: Final = "NodeLost"
 FINISHED: Final = frozenset({"Succeeded", "Failed"})
 
-COLUMNS: Final = columns.named(
-    "Ready", "Status", "Restarts", "Age", *columns.wide("IP", "Node", "Nominated Node", "Readiness Gates")
-)
 ENDED: Final = {
-    "Succeeded": [
-        {
-            "type": "Completed",
-            "status": "True",
-            "reason": "Succeeded",
-            "message": "The pod has completed successfully.",
-        }
-    ],
-    "Failed": [{"type": "Completed", "status": "True", "reason": "Failed", "message": "The pod failed."}],
+    phase: [{"type": "Completed", "status": "True", "reason": phase, "message": message}]
+    for phase, message in (("Succeeded", "The pod has completed successfully."), ("Failed", "The pod failed."))
 }
 
 
@@ -46,22 +36,10 @@ class ContainerCounts:
         self.restarted = max(self.restarted, stopped)
 
 
-def row(pod: Tree, now: datetime) -> list[Any]:
-    spec, status = part(pod, "spec"), part(pod, "status")
-    tally = _walked(spec, status)
+def _ready(pod: Tree) -> str:
+    spec = part(pod, "spec")
     lasting = len(items(spec, "containers")) + sum(map(_is_sidecar, items(spec, "initContainers")))
-    addresses = items(status, "podIPs")
-    return [
-        columns.name(pod),
-        f"{tally.ready}/{lasting}",
-        _deleted(pod, status) or tally.reason,
-        _restarts(tally, now),
-        columns.age(pod, now),
-        (addresses[0].get("ip") if addresses else "") or NONE,
-        spec.get("nodeName") or NONE,
-        status.get("nominatedNodeName") or NONE,
-        _gates(spec, items(status, "conditions")),
-    ]
+    return f"{_walked(pod).ready}/{lasting}"
 
 
 def conditions(pod: Tree) -> list[Tree]:
@@ -69,21 +47,19 @@ def conditions(pod: Tree) -> list[Tree]:
     return ENDED.get(part(pod, "status").get("phase", ""), [])
 
 
-LAYOUT: Final = columns.TableLayout(COLUMNS, row)
-
-
-def _walked(spec: Tree, status: Tree) -> ContainerCounts:
+def _walked(pod: Tree) -> ContainerCounts:
+    spec, status = part(pod, "spec"), part(pod, "status")
     reason = status.get("reason") or status.get("phase", "")
     for condition in items(status, "conditions"):
         if condition.get("type") == "PodScheduled" and condition.get("reason") == "SchedulingGated":
             reason = "SchedulingGated"
     tally, sidecars = ContainerCounts(reason), ContainerCounts(reason)
     initializing = _walk_init_containers(spec, status, tally, sidecars)
-    if initializing and not columns.is_true(items(status, "conditions"), "Initialized"):
+    if initializing and not columns.is_true(pod, "Initialized"):
         return tally
     # Once the app containers run, only the restarts of sidecars count among the init containers.
     tally.restarts, tally.restarted = sidecars.restarts, sidecars.restarted
-    _walk_containers(status, tally)
+    _walk_containers(pod, tally)
     return tally
 
 
@@ -113,9 +89,9 @@ def _holdup(state: Tree) -> str:
     return "" if waiting == "PodInitializing" else waiting
 
 
-def _walk_containers(status: Tree, tally: ContainerCounts) -> None:
+def _walk_containers(pod: Tree, tally: ContainerCounts) -> None:
     running, failure = False, ""
-    for container in reversed(items(status, "containerStatuses")):
+    for container in reversed(items(part(pod, "status"), "containerStatuses")):
         tally.count(container)
         state = part(container, "state")
         if part(state, "waiting").get("reason"):
@@ -127,11 +103,11 @@ def _walk_containers(status: Tree, tally: ContainerCounts) -> None:
             running = True
             tally.ready += 1
     if tally.reason == "Completed":
-        tally.reason = _partly_completed(status, running=running, failure=failure)
+        tally.reason = _partly_completed(pod, running=running, failure=failure)
 
 
-def _partly_completed(status: Tree, *, running: bool, failure: str) -> str:
-    if running and columns.is_true(items(status, "conditions"), "Ready"):
+def _partly_completed(pod: Tree, *, running: bool, failure: str) -> str:
+    if running and columns.is_true(pod, "Ready"):
         return "Running"
     return failure or ("NotReady" if running else "Completed")
 
@@ -144,7 +120,8 @@ def _end(terminated: Tree) -> str:
     return f"ExitCode:{terminated.get('exitCode', 0)}"
 
 
-def _deleted(pod: Tree, status: Tree) -> str:
+def _deleted(pod: Tree) -> str:
+    status = part(pod, "status")
     if "deletionTimestamp" not in pod["metadata"]:
         return ""
     if status.get("reason") == LOST_NODE:
@@ -152,19 +129,38 @@ def _deleted(pod: Tree, status: Tree) -> str:
     return "" if status.get("phase") in FINISHED else "Terminating"
 
 
-def _restarts(tally: ContainerCounts, now: datetime) -> str:
+def _restarts(pod: Tree, now: datetime) -> str:
+    tally = _walked(pod)
     if tally.restarts and tally.restarted:
         return f"{tally.restarts} ({columns.age_since(tally.restarted, now)} ago)"
     return str(tally.restarts)
 
 
-def _gates(spec: Tree, conditions: list[Tree]) -> str:
-    gates = items(spec, "readinessGates")
+def _address(pod: Tree) -> str:
+    addresses = items(part(pod, "status"), "podIPs")
+    return (addresses[0].get("ip") if addresses else "") or NONE
+
+
+def _gates(pod: Tree) -> str:
+    gates = items(part(pod, "spec"), "readinessGates")
     if not gates:
         return NONE
-    met = sum(columns.is_true(conditions, gate.get("conditionType", "")) for gate in gates)
+    met = sum(columns.is_true(pod, gate.get("conditionType", "")) for gate in gates)
     return f"{met}/{len(gates)}"
 
 
 def _is_sidecar(container: Tree) -> bool:
     return container.get("restartPolicy") == "Always"
+
+
+COLUMNS: Final = (
+    NAME,
+    text("Ready", _ready),
+    text("Status", lambda pod: _deleted(pod) or _walked(pod).reason),
+    TableColumn("Restarts", _restarts),
+    AGE,
+    wide("IP", _address),
+    wide("Node", lambda pod: part(pod, "spec").get("nodeName") or NONE),
+    wide("Nominated Node", lambda pod: part(pod, "status").get("nominatedNodeName") or NONE),
+    wide("Readiness Gates", _gates),
+)

@@ -1,7 +1,7 @@
 r"""The printer columns of custom resources, and the part of JSONPath that they use.
 
-`tables` passes `additionalPrinterColumns` of the definition and gets a layout: the name, then one cell for each column.
-A value that is absent or of another type than the column is null, which kubectl leaves blank; so is the cell of an
+`tables` passes `additionalPrinterColumns` of the definition and gets the columns of the table: the name, then these. A
+value that is absent or of another type than the column is null, which kubectl leaves blank; so is the cell of an
 invalid path. Supported are fields (`.spec.size`, `['a.b']`, `.a\.b`), indexes, slices, `*`, and filters that compare
 one field with a constant; recursive descent and unions raise `InvalidJSONPath`."""
 
@@ -117,39 +117,30 @@ def _constant(written: str) -> Any:
         raise InvalidJSONPath(f"{written}: a filter compares with a text in quotes, a number, true or false") from None
 
 
-def layout(definitions: Sequence[Tree]) -> columns.TableLayout:
+def layout(definitions: Sequence[Tree]) -> tuple[columns.TableColumn, ...]:
     """A definition without columns shows the age."""
-    shown = definitions or [AGE]
-    cells = [_cell(each) for each in shown]
-
-    def row(tree: Tree, now: datetime) -> list[Any]:
-        return [columns.name(tree), *(cell(tree, now) for cell in cells)]
-
-    return columns.TableLayout((columns.NAME, *map(_column, shown)), row)
+    return columns.NAME, *map(_column, definitions or [AGE])
 
 
 def _column(definition: Tree) -> columns.TableColumn:
-    return columns.TableColumn(
-        definition.get("name", ""),
-        type=definition.get("type", "string"),
-        priority=definition.get("priority", 0),
-        format=definition.get("format", ""),
-        description=definition.get("description") or f"JSONPath {definition.get('jsonPath', '')}",
-    )
-
-
-def _cell(definition: Tree) -> Callable[[Tree, datetime], Any]:
+    kind, path = definition.get("type", "string"), definition.get("jsonPath", "")
     try:
-        steps = compiled_path(definition.get("jsonPath", ""))
+        steps = compiled_path(path)
     except InvalidJSONPath:
-        return lambda tree, now: None
-    kind = definition.get("type", "string")
+        steps = None
 
     def cell(tree: Tree, now: datetime) -> Any:
-        values = found_values(steps, tree)
+        values = [] if steps is None else found_values(steps, tree)
         return _shown(kind, values[0], now) if values else None
 
-    return cell
+    return columns.TableColumn(
+        definition.get("name", ""),
+        cell,
+        type=kind,
+        priority=definition.get("priority", 0),
+        format=definition.get("format", ""),
+        description=definition.get("description") or f"JSONPath {path}",
+    )
 
 
 def _shown(kind: str, value: Any, now: datetime) -> Any:

@@ -16,17 +16,9 @@ from numalign.simulator.trees import Tree
 Include = Literal["Metadata", "Object", "None"]
 
 POD: Final = ("", "Pod")
-LAYOUTS: Final[dict[tuple[str, str], columns.TableLayout]] = {
-    POD: pods.LAYOUT,
-    **workloads.LAYOUTS,
-    **cluster.LAYOUTS,
-    **cluster.NETWORK_LAYOUTS,
-    **cluster.STORAGE_LAYOUTS,
-}
-PLAIN: Final = columns.TableLayout(
-    columns.named(columns.TableColumn("Created At", "date")),
-    lambda tree, now: [columns.name(tree), tree["metadata"].get("creationTimestamp", "")],
-)
+Layout = tuple[columns.TableColumn, ...]
+LAYOUTS: Final[dict[tuple[str, str], Layout]] = {POD: pods.COLUMNS, **workloads.LAYOUTS, **cluster.LAYOUTS}
+PLAIN: Final = (columns.NAME, columns.text("Created At", columns.field("metadata", "creationTimestamp"), "date"))
 
 
 def table(
@@ -43,19 +35,19 @@ def table(
     used if there is no list."""
     layout = _layout(resource, columns)
     is_pod = (resource.group, resource.kind) == POD
-    rows = [_row(layout.row(item, now), item, include, is_pod=is_pod) for item in items]
+    rows = [_row([column.cell(item, now) for column in layout], item, include, is_pod=is_pod) for item in items]
     if resource == STORAGECLASSES and metadata is not None:
         _mark_default(rows, items)
     return {
         "kind": "Table",
         "apiVersion": "meta.k8s.io/v1",
         "metadata": _version_of(items) if metadata is None else metadata,
-        "columnDefinitions": [column.definition() for column in layout.columns] if headers else None,
+        "columnDefinitions": [column.definition() for column in layout] if headers else None,
         "rows": rows,
     }
 
 
-def _layout(resource: Resource, definitions: Sequence[Tree] | None) -> columns.TableLayout:
+def _layout(resource: Resource, definitions: Sequence[Tree] | None) -> Layout:
     if resource.custom or definitions is not None:
         return printercolumns.layout(definitions or ())
     return LAYOUTS.get((resource.group, resource.kind), PLAIN)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.strategies import hostileyaml
 from tests.unit.simulator.apiserver import definitions, doors
 from tests.unit.simulator.apiserver.asked import PLACE, ask, furnished, tree
 
@@ -168,6 +169,20 @@ TYPES = {
 def test_a_content_type_that_nobody_reads(method: str, target: str, sentence: str) -> None:
     answer = ask(furnished(), method, target, b"<x/>", content_type="text/xml")
     assert (answer.code, tree(answer)["message"]) == (415, sentence)
+
+
+@pytest.mark.parametrize("text, why", hostileyaml.ATTACKS.values(), ids=hostileyaml.ATTACKS)
+@pytest.mark.parametrize(
+    "method, target, media",
+    [
+        ("POST", "configmaps", "application/yaml"),
+        ("PATCH", "configmaps/c?fieldManager=m", "application/apply-patch+yaml"),
+    ],
+    ids=["create", "apply"],
+)
+def test_hostile_yaml_is_refused(method: str, target: str, media: str, text: str, why: str) -> None:
+    answer = ask(furnished(), method, f"{PLACE}/{target}", text.encode(), content_type=media)
+    assert (answer.code, why in tree(answer)["message"]) == (400, True), tree(answer)["message"][:300]
 
 
 NOWHERE = ("/foo", "/apis/foo.io/v1/x", "/api2")
