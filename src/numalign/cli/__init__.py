@@ -1,3 +1,3 @@
-"""The command line: one module per command group; each parses, calls a lower room and prints.
+"""The command line: one module per command group; each parses, calls a lower package and prints.
 
-`main` puts the groups together. Nothing below imports this room."""
+`main` puts the groups together. Nothing below imports this package."""

@@ -85,9 +85,9 @@ def _refusal(status: int, body: bytes, access: ServerAccess) -> str:
     from numalign.kube import errors
 
     # Of a Status object, only the message is printed.
-    said = clipped(errors.on_one_line(errors.read_status(body).message))
+    message = clipped(errors.on_one_line(errors.read_status(body).message))
     is_stranger = status in (401, 403) and not access.token_file
-    return f"{said}; give --token-file with a token that may see it" if is_stranger else said
+    return f"{message}; give --token-file with a token that may see it" if is_stranger else message
 
 
 def _connection(server: str, access: ServerAccess) -> HTTPConnection:
@@ -97,10 +97,10 @@ def _connection(server: str, access: ServerAccess) -> HTTPConnection:
     except ValueError:
         host = None
     if not host or parts.scheme not in ("http", "https"):
-        raise _bad(server, f"is no address of a scheduler's pages; write something like {DEFAULT}")
+        raise _bad(server, f"is not the address of a scheduler's pages; write something like {DEFAULT}")
     if parts.scheme == "http":
         if access.token_file:
-            raise _bad(server, "is no place for a token: it would travel in the clear; write https://")
+            raise _bad(server, "is not encrypted, so a token is not sent to it; write https://")
         return HTTPConnection(host, port, timeout=PATIENCE)
     return HTTPSConnection(host, port, timeout=PATIENCE, context=_context(access))
 
@@ -171,7 +171,7 @@ class ProfiledSource(ClusterSource, frozen=True, kw_only=True):
 
 @contextmanager
 def at_once() -> Iterator[None]:
-    """Run without garbage collection: a large cluster has many objects, and all of them live until the process ends."""
+    """Disables garbage collection: a large cluster has many objects, and all of them live until the process ends."""
     was_enabled = gc.isenabled()
     gc.disable()
     atexit.register(gc.freeze)
@@ -184,8 +184,7 @@ def at_once() -> Iterator[None]:
 
 def taken(source: ClusterSource) -> Snapshot:
     """Everything that decisions depend on, as it is now or was when the file was written."""
-    from numalign.scheduler.snapshot import files
-    from numalign.scheduler.snapshot import snapshot as collect
+    from numalign.scheduler.snapshot import files, snapshot
 
     if sum(map(bool, (source.snapshot, source.server, source.kubeconfig or source.context))) > 1:
         raise BadObject("Options", "", "", "--snapshot, --server and --kubeconfig are exclusive; give one")
@@ -194,7 +193,7 @@ def taken(source: ClusterSource) -> Snapshot:
         return files.read(_bytes(source.snapshot), fileio.shown(source.snapshot), config)
     if source.server:
         return files.read(fetch(source.server, DUMP, source), source.server, config)
-    return _asked(source, lambda client: collect.taken(client, config))
+    return _asked(source, lambda client: snapshot.taken(client, config))
 
 
 def publications(source: ClusterSource) -> dict[str, ReportWriter]:

@@ -21,7 +21,7 @@ class Exponential(Struct, frozen=True):
     factor: float = 2.0
 
     def pause(self, failures: int) -> float:
-        """After so many failures in a row; 0 after none."""
+        """Seconds to wait after this number of failures in a row; 0 after none."""
         if failures <= 0:
             return 0.0
         return min(self.first * self.factor ** min(failures - 1, MOST_STEPS), self.longest)
@@ -39,7 +39,7 @@ class BackoffManager:
     _last: float = float("-inf")
 
     def failed(self, now: float, chance: float) -> float:
-        """Seconds to wait; up to twice the step, so that clients that failed together do not retry together."""
+        """Counts a failure; returns the seconds to wait, up to twice the step: clients must not retry together."""
         if now - self._last > HEALTHY:
             self._failures = 0
         self._failures += 1

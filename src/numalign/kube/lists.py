@@ -78,7 +78,7 @@ class _Owned(structs.Wire, frozen=True):
 
 
 def page(resource: Resource[T], raw: bytes) -> Page[T]:
-    """BadObject only where the document is not a list."""
+    """Decodes a page of a list. BadObject only where the document is not a list."""
     try:
         known = _decoder(_List, resource.struct).decode(raw)
         if all(item.metadata.name for item in known.items or ()):
@@ -91,7 +91,7 @@ def page(resource: Resource[T], raw: bytes) -> Page[T]:
 
 
 def watch_event(resource: Resource[T], line: bytes) -> WatchEvent[T]:
-    """BadObject only where the line is not an event."""
+    """Decodes a line of a watch. BadObject only where the line is not an event."""
     try:
         known = _decoder(_Event, resource.struct).decode(line)
         if known.type not in SPECIAL and known.object.metadata.name:

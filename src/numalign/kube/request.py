@@ -29,7 +29,7 @@ class Repeat(enum.Enum):
     """After which failures a call may be repeated safely."""
 
     ALWAYS = "idempotent: may be repeated after any failure"
-    REFUSED = "may be repeated may be repeated only where the server cannot have acted on it"
+    REFUSED = "may be repeated only where the server cannot have acted on it"
 
 
 class Request(Struct, frozen=True, kw_only=True):

@@ -16,7 +16,7 @@ from numalign.api.decode import fields, quantity
 from numalign.api.decode.fields import Field
 from numalign.api.objects import resourcenames
 from numalign.kubelet import settings, versions
-from numalign.kubelet.machine import cores
+from numalign.kubelet.machine import zonecores
 from numalign.kubelet.machine.machine import Machine
 
 KIND = "KubeletConfiguration"
@@ -79,8 +79,8 @@ def _reserved_cpus(config: Field, machine: Machine) -> int:
         raise field.bad(f"cannot be combined with {cgroups[0]}; remove one of the two")
     reserved = fields.cpus(field)
     if reserved & ~machine.cpus:
-        missing = cores.short_text(reserved & ~machine.cpus)
-        raise field.bad(f"the machine has no CPU {missing}; its CPUs are {cores.short_text(machine.cpus)}")
+        missing = zonecores.short_text(reserved & ~machine.cpus)
+        raise field.bad(f"the machine has no CPU {missing}; its CPUs are {zonecores.short_text(machine.cpus)}")
     return reserved
 
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from numalign.api.objects import requests, resourcenames
 from numalign.api.objects.pod import ContainerPort, Pod
-from numalign.kubelet import demand as demands
+from numalign.kubelet import demand
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
 
@@ -31,7 +31,7 @@ def lacking(kubelet: Kubelet, state: KubeletState, pod: Pod, others: Collection[
     """The first thing the node lacks for this pod, with the other active pods on it."""
     if len(others) + 1 > kubelet.settings.max_pods:
         return _insufficient(PODS, requested=1, used=len(others), capacity=kubelet.settings.max_pods)
-    offered = allocatable(kubelet, state, demands.identity(pod))
+    offered = allocatable(kubelet, state, demand.identity(pod))
     taken = [_amounts(kubelet, other) for other in others]
     for resource, wanted in sorted(_amounts(kubelet, pod).items(), key=_in_kubelet_order):
         if resource not in offered and not resourcenames.is_hugepages(resource):
@@ -61,7 +61,7 @@ def allocatable(kubelet: Kubelet, state: KubeletState, uid: str = "") -> dict[st
 
 
 def _amounts(kubelet: Kubelet, pod: Pod) -> Mapping[str, int]:
-    total = requests.effective(demands.seen(pod, kubelet.reading))
+    total = requests.effective(demand.seen(pod, kubelet.reading))
     return {name: amount.milli if name == resourcenames.CPU else amount.value for name, amount in total.items()}
 
 

@@ -5,8 +5,6 @@ have the same accounts as in any cluster, so that RBAC and the node authorizer a
 only the rights listed here; tests compare them with the documentation and with the requests that the programs make.
 Every agent may change only its own Node and report. Other programs are administrators."""
 
-from __future__ import annotations
-
 import asyncio
 import secrets
 from base64 import b64encode
@@ -76,10 +74,7 @@ AGENT_RIGHTS: Final = (
     # Events of a Node, which has no namespace, are in this namespace.
     Right("events.k8s.io", ("events",), NOTE, namespace="default"),
 )
-COLLECTOR_RIGHTS: Final = (
-    Right("", ("nodes",), ("get", *LOOK)),
-    Right(wire.GROUP, REPORTS, ("get", "list", "delete")),
-)
+COLLECTOR_RIGHTS: Final = (Right("", ("nodes",), ("get", *LOOK)), Right(wire.GROUP, REPORTS, ("get", "list", "delete")))
 
 
 def roles(holder: Holder, rights: Iterable[Right], own: str = "") -> list[dict[str, Any]]:

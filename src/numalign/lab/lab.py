@@ -2,8 +2,6 @@
 
 `up` creates and fills it; tests and campaigns use it."""
 
-from __future__ import annotations
-
 import logging
 import os
 import time

@@ -4,8 +4,6 @@
 /proc, and the node's folders as /var/lib/kubelet and /var/log. So kubelet, agent and device plugins use their usual
 paths, which are also short enough for sockets. The device plugin reads its devices from a file. Tests use `LabNode`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -174,9 +172,11 @@ def publishers(lab: LabSpec, node: LabNode, found: Mapping[str, Path], admin: Pa
     """The publishers of a node, started once it is Ready: other publishers than ours do not wait for a kubelet."""
     made = []
     for reporter in lab.reporters(node.spec):
+        command: tuple[str, ...]
         if reporter == "nfd":
             name, login = "nfd", str(admin)
-            command = (str(found["nfd-topology-updater"]), *_nfd_flags(login))
+            flags = (f"-kubeconfig={login}", f"-kubelet-config-uri=file://{CONFIG}", "-sleep-interval=3s", "-port=0")
+            command = (str(found["nfd-topology-updater"]), *flags)
         else:
             name, login = "agent", AGENT_KUBECONFIG
             command = (*interpreter.NUMALIGN, "agent", "run", "--mode", reporter)
@@ -197,12 +197,3 @@ def _program(spec: NodeSpec, place: NodePaths, name: str, *command: str, **envir
 
 def _kubelet_flags(name: str) -> tuple[str, ...]:
     return (f"--kubeconfig={KUBECONFIG}", f"--config={CONFIG}", f"--hostname-override={name}", "--v=2")
-
-
-def _nfd_flags(login: str) -> tuple[str, ...]:
-    return (
-        f"-kubeconfig={login}",
-        f"-kubelet-config-uri=file://{CONFIG}",
-        "-sleep-interval=3s",
-        "-port=0",
-    )

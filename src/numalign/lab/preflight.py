@@ -2,8 +2,6 @@
 
 `up` and tests call it before they start anything."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import subprocess

@@ -3,8 +3,6 @@
 `up` keeps them running; campaigns and tests stop them. A part ends with the thread that started it (`launching`), so
 the longest-lived thread must start it. A program's output is appended to its log."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -3,8 +3,6 @@
 `up` starts those that a lab asks for: `default-scheduler` is kube-scheduler, `reference` the scheduler with
 NodeResourceTopologyMatch, `numalign` ours."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, Final
 

@@ -3,8 +3,6 @@
 The command line and tests create a `LabSpec`; `up` runs it. A node's `kubelet` is a KubeletConfiguration. `modelled`
 starts the model with it, so that a configuration that the kubelet would refuse is refused beforehand."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Final, Literal
@@ -76,11 +74,7 @@ class LabSpec(Struct, frozen=True, kw_only=True):
 
 
 def node(
-    name: str,
-    machine: Machine,
-    *,
-    kubelet: Mapping[str, Any] | None = None,
-    more: Mapping[str, Any] = NOTHING_MORE,
+    name: str, machine: Machine, *, kubelet: Mapping[str, Any] | None = None, more: Mapping[str, Any] = NOTHING_MORE
 ) -> NodeSpec:
     """A node with all managers on, unless `kubelet` gives the configuration; `more` overrides both."""
     written = {**USUAL, **(nodegroups.usual(machine) if kubelet is None else kubelet), **more}

@@ -3,8 +3,6 @@
 `up` locks a lab's folder and writes every change; the command line reads it. `clear` removes the folder after a
 crash."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -5,8 +5,6 @@ a publisher. The calling process is the parent of every program; they end with i
 restarted, as by an init system. If a program fails to start, LabError contains the end of its log. Leaving the block
 removes the lab's folder; after a failed start the folder stays for its logs."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -4,8 +4,6 @@
 disagreement is shrunk and saved as a recording of the real answer, which tests replay. A case depends only on the seed
 and its number, so a campaign can be repeated and split."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator

@@ -4,8 +4,6 @@ The kubelet aligns the pods of our nodes, so its merge is the one that counts (K
 difference must show exactly the result of Koordinator's own merge (Koordinator spec 8.2 to 8.6), which is repeated here
 without scores. Koordinator's flag `unsatisfied` and its failure texts are compared only by presence."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import product
@@ -129,11 +127,8 @@ def _is_given_up(given: Mapping[str, Any]) -> bool:
     lists = list(_lists(given))
     pairs = ((one, other) for place, one in enumerate(lists) for other in lists[place + 1 :])
     overlaps = (first & second and first != second for pair in pairs for first, second in product(*pair))
-    return _lacks_a_resource(given) or any(overlaps)
-
-
-def _lacks_a_resource(given: Mapping[str, Any]) -> bool:
-    return any(hints == [] for provider in given["providers"] for hints in (provider or {}).values())
+    unavailable = any(hints == [] for provider in given["providers"] for hints in (provider or {}).values())
+    return unavailable or any(overlaps)
 
 
 def _is_koordinators(case: Case) -> bool:

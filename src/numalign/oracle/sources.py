@@ -3,8 +3,6 @@
 `numalign oracle` reads their names. A source combines what a campaign needs: the lab's oracle program, the generator
 and the shrinker of its cases, and the judge of our answers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""What the engine answers: decisions about pods, and wake-ups that follow from facts.
+"""The results of the engine: decisions about pods, and wake-ups that follow from facts.
 
-`scheduler.cycle` acts on a `Decision`, `scheduler.wakeups` on a `Wake`. Both are plain data; sentences are made of them
-by `wording`."""
+`scheduler.cycle` acts on a `Decision`, `scheduler.wakeups` on a `Wake`. Both are plain data;
+`wording` makes sentences from them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from numalign.placement.columns.holdings import Aligned, Entry
 
 
 class Randomness(Protocol):
-    """Whatever breaks ties: `random.Random` and NumPy's generators both do."""
+    """A source of random numbers to break ties, such as `random.Random`."""
 
     def random(self) -> float:
         """A number from 0 up to, but not including, 1."""
@@ -26,7 +26,7 @@ class Randomness(Protocol):
 
 
 class Code(IntEnum):
-    """Why a row is not a candidate. Whatever is not negative is a score; 0 means that the node has no report."""
+    """Why a row is not a candidate. Values of 0 and above are scores; 0 means that the node has no report."""
 
     DOES_NOT_FIT = -1
     NOT_CERTAIN = -2
@@ -40,7 +40,7 @@ class Certainty(IntEnum):
     """How certain it is that a node admits the pod, lowest first."""
 
     UNKNOWN = 0
-    """Kubelets align the pod, and the node has no report."""
+    """The pod needs alignment, and the node has no report."""
     BY_SEARCH = 1
     """Amounts alone do not decide."""
     BY_SCORE = 2
@@ -50,8 +50,8 @@ Codes = NDArray[np.signedinteger[Any]]
 """A `Code` or a score for every row. Scores end at 100, so a byte per row is enough."""
 
 LAST_RESORT: Final = 1
-"""Score of a row that amounts do not decide, or where it takes a search whether the pod is admitted in every order. If
-no other is left, the kubelet's own managers are asked there, or the search is made."""
+"""Score of a row where amounts do not decide, or where only a search shows whether the pod is admitted in every order.
+If no other row is left, the kubelet model is run there, or the search is made."""
 
 
 class Holder(Protocol):
@@ -66,7 +66,7 @@ class Holder(Protocol):
 
 
 class Held(Struct, frozen=True):
-    """What one pod gets that shares no template."""
+    """What a pod gets on its node without a template."""
 
     aligned: tuple[Aligned, ...] = ()
     entries: tuple[Entry, ...] = ()
@@ -81,13 +81,13 @@ NOTHING: Final = Held()
 class Decision(Struct, frozen=True, eq=False, gc=False):
     """Where a pod goes.
 
-    Thousands are made in a moment, so that container names and zones are put together when somebody asks."""
+    Thousands may be made per second, so container names and zones are combined only on request."""
 
     uid: str
     node: str
     score: int = 0
     warning: str = ""
-    """Cause code of a wish that the node does not keep; empty: none."""
+    """Cause code of an intent that the node does not keep; empty: none."""
     holder: Holder = NOTHING
     pod: Pod | None = None
 
@@ -110,7 +110,7 @@ class Decision(Struct, frozen=True, eq=False, gc=False):
 
 
 class WakeCause(StrEnum):
-    """What got better."""
+    """What improved on the node."""
 
     NODE = "node"
     REPORT = "report"
@@ -127,7 +127,7 @@ class Wake(Struct, frozen=True):
 
 
 class Statistics(Struct, frozen=True, kw_only=True):
-    """What a flavour counts, for metrics; empty where it counts nothing."""
+    """The counters of a flavour, for metrics; empty if it has none."""
 
     divergences: Mapping[Any, int] = {}
     """Contradictions between a prediction and a report, by kind."""
@@ -135,9 +135,9 @@ class Statistics(Struct, frozen=True, kw_only=True):
     """Pods that were placed by the row model or the kubelet model, by path."""
     rows_evaluated: int = 0
     problems: Mapping[Any, int] = {}
-    """What was left out of reports, by name."""
+    """Parts of reports that were ignored, by name."""
     pods_by_source: Mapping[str, int] = {}
-    """Pods on nodes, by how it is known in which zones they sit."""
+    """Pods on nodes, by how their zones are known."""
 
 
 NO_STATISTICS: Final = Statistics()

@@ -1,9 +1,9 @@
 """The ledger as plain data, and back: for dumps, and to repeat a decision elsewhere.
 
-The scheduler's dump calls `copied`, and `adopt` puts a copy into another engine. A copy has what only history tells:
-which pod was predicted where, which report covers which pods, which pods are pending, which nodes were tried in vain.
-What follows from reports and pods is left out. Columns and shapes have other numbers in every engine, so the copy says
-which resource and which pod each number stands for."""
+The scheduler's dump calls `dump`, and `adopt` puts a copy into another engine. A copy has what does not follow from
+objects: which pod was predicted where, which report covers which pods, which pods are pending, and on which nodes a
+placement failed. What follows from reports and pods is left out. Columns and shapes have other numbers in every
+engine, so the copy says which resource and which pod each number stands for."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Shown = Callable[[Pod], Pod]
 
 class PodDump(PodHistory, kw_only=True):
     pod: Pod | None = None
-    """None: a pod of the cluster, known by its uid."""
+    """The pod; None: it is a pod of the cluster, found by its uid."""
     is_listed: bool = False
     """Whether the node's report names it."""
 
@@ -48,22 +48,22 @@ class NodeDump(Wire, frozen=True):
 
 
 class LedgerDump(Wire, frozen=True):
-    books: tuple[NodeDump, ...] = ()
+    nodes: tuple[NodeDump, ...] = ()
     resources: tuple[str, ...] = ()
-    """By the columns in here."""
+    """Resource names by column number of the copy."""
     shapes: dict[int, Pod] = field(default_factory=dict)
-    """By the numbers in here, a pod of each shape."""
+    """One pod of each shape, by shape number of the copy."""
     revisions: tuple[Revision, ...] = ()
-    """The latest ones, in their order."""
+    """The latest revisions, in order."""
     trials: dict[int, dict[str, Trial]] = field(default_factory=dict)
-    """By shape and node: what was tried in vain there, where the node has not changed since."""
+    """By shape and node: failed placements on nodes that have not changed since."""
 
 
 NOTHING: Final = LedgerDump()
 
 
 def dump(engine: Engine, shown: Shown = lambda pod: pod) -> LedgerDump:
-    """All of it as it stands; nothing for a flavour that has no ledger. `shown`: what a dump may have of a pod."""
+    """A copy of the ledger; empty if the flavour has none. `shown`: removes what a dump must not contain of a pod."""
     return engine.flavour.either(lambda exact: _dump(engine, exact, shown), lambda _: NOTHING)
 
 
@@ -71,12 +71,12 @@ def _dump(engine: Engine, flavour: ExactFlavour, shown: Shown) -> LedgerDump:
     mirror = flavour.mirror
     mirror.refresh()
     ledger = mirror.ledger
-    for book in ledger.nodes():
-        ledger.row(book.node)
+    for node_ledger in ledger.nodes():
+        ledger.row(node_ledger.node)
     trials = _trials(engine.columns, flavour.verdicts)
     used = sorted(number for number in (ledger.shapes() | trials.keys()) if number >= 0)
     return LedgerDump(
-        books=tuple(_book(book, shown) for book in ledger.nodes()),
+        nodes=tuple(_node_dump(node_ledger, shown) for node_ledger in ledger.nodes()),
         resources=tuple(engine.columns.resources.names),
         shapes={number: shown(engine.shapes.all[number].pod) for number in used},
         revisions=tuple(ledger.revisions),
@@ -85,9 +85,9 @@ def _dump(engine: Engine, flavour: ExactFlavour, shown: Shown) -> LedgerDump:
 
 
 def adopt(engine: Engine, copy: LedgerDump, pods: Mapping[str, Pod], without: Container[str] = ()) -> None:
-    """Put these books in place of the engine's own. It has to know the same nodes, reports and pods already.
+    """Replaces the engine's ledger with the copy. The engine must have the same nodes, reports and pods already.
 
-    `without`: pods that are taken not to have been tried yet."""
+    `without`: pods that are restored as pending."""
     engine.flavour.either(lambda exact: _adopt(engine, exact, copy, pods, without), lambda _: None)
 
 
@@ -97,8 +97,10 @@ def _adopt(
     shapes = {number: engine.shape(pod).number for number, pod in copy.shapes.items()}
     restoring = _Restoring(copy.resources, engine.columns.resources, shapes, pods)
     mirror, before = flavour.mirror, _undone(copy.revisions, without)
-    known = {book.node: book for book in mirror.ledger.nodes()}
-    mirror.adopt([restoring.book(each, known.get(each.node) or NodeLedger(each.node), before) for each in copy.books])
+    known = {node_ledger.node: node_ledger for node_ledger in mirror.ledger.nodes()}
+    mirror.adopt(
+        [restoring.node_ledger(each, known.get(each.node) or NodeLedger(each.node), before) for each in copy.nodes]
+    )
     for number, tried in copy.trials.items():
         table = flavour.verdicts.table(engine.shapes.all[shapes[number]])
         for node, (code, uid) in tried.items():
@@ -107,7 +109,7 @@ def _adopt(
 
 
 def _undone(revisions: tuple[Revision, ...], without: Container[str]) -> dict[tuple[str, str], Holding]:
-    """By node and uid, what was believed before these pods were placed."""
+    """By node and uid, the holdings before these pods were placed."""
     before: dict[tuple[str, str], Holding] = {}
     for each in reversed(revisions):
         if each.uid in without:
@@ -116,27 +118,27 @@ def _undone(revisions: tuple[Revision, ...], without: Container[str]) -> dict[tu
 
 
 class _Restoring(Struct, frozen=True):
-    """Puts copies into an engine's own numbers."""
+    """Converts the copy's column and shape numbers into the engine's."""
 
     names: tuple[str, ...]
     resources: Resources
     shapes: Mapping[int, int]
-    """Numbers here, by numbers there."""
+    """The engine's numbers by the copy's numbers."""
     pods: Mapping[str, Pod]
 
-    def book(self, copy: NodeDump, known: NodeLedger, before: Mapping[tuple[str, str], Holding]) -> NodeLedger:
-        """`known`: the engine's own, with the report. What the node has said since `before` stays known."""
-        book = NodeLedger(copy.node)
-        book.facts, book.zones, book.remains = known.facts, known.zones, known.remains
-        book.report_count, book.is_exact = copy.report_count, copy.is_exact
-        book.unknown_pods.perhaps_free = self._entries(copy.perhaps_free)
-        if copy.read_payload and book.facts is not None:
-            book.payload = book.facts.payload
+    def node_ledger(self, copy: NodeDump, known: NodeLedger, before: Mapping[tuple[str, str], Holding]) -> NodeLedger:
+        """The ledger of a node. `known`: the engine's, with the report. What it reported since `before` is kept."""
+        node_ledger = NodeLedger(copy.node)
+        node_ledger.facts, node_ledger.zones, node_ledger.remains = known.facts, known.zones, known.remains
+        node_ledger.report_count, node_ledger.is_exact = copy.report_count, copy.is_exact
+        node_ledger.unknown_pods.perhaps_free = self._entries(copy.perhaps_free)
+        if copy.read_payload and node_ledger.facts is not None:
+            node_ledger.payload = node_ledger.facts.payload
         for each in copy.records:
             pod = each.pod or self.pods.get(each.uid)
             if pod is not None:
-                book.put(self._record(each, pod, book.facts, before.get((copy.node, each.uid))))
-        return book
+                node_ledger.put(self._record(each, pod, node_ledger.facts, before.get((copy.node, each.uid))))
+        return node_ledger
 
     def _record(self, copy: PodDump, pod: Pod, facts: RowFacts | None, before: Holding | None) -> PodRecord:
         history = {name: getattr(copy, name) for name in HISTORY}
@@ -174,21 +176,21 @@ def _trials(columns: Columns, verdicts: Verdicts) -> dict[int, dict[str, Trial]]
     return found
 
 
-def _book(book: NodeLedger, shown: Shown) -> NodeDump:
+def _node_dump(node_ledger: NodeLedger, shown: Shown) -> NodeDump:
     return NodeDump(
-        node=book.node,
-        report_count=book.report_count,
-        is_exact=book.is_exact,
-        read_payload=book.payload is not None,
-        records=tuple(_record(record, shown) for record in book.records.values()),
-        perhaps_free=book.unknown_pods.perhaps_free,
+        node=node_ledger.node,
+        report_count=node_ledger.report_count,
+        is_exact=node_ledger.is_exact,
+        read_payload=node_ledger.payload is not None,
+        records=tuple(_record(record, shown) for record in node_ledger.records.values()),
+        perhaps_free=node_ledger.unknown_pods.perhaps_free,
     )
 
 
 def _record(record: PodRecord, shown: Shown) -> PodDump:
     return PodDump(
         **{name: getattr(record, name) for name in HISTORY},
-        # A pod that lives is among the cluster's pods; others may be known nowhere else.
+        # A running pod is among the cluster's pods; an ended one may exist only in the copy.
         pod=None if record.life is PodLife.LIVE else shown(record.pod),
         is_listed=record.listed is not None,
     )

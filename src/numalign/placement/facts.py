@@ -1,4 +1,4 @@
-"""What can happen to the engine, as a closed set of facts.
+"""The facts that the engine accepts, as a closed set.
 
 `Engine.apply` is the only consumer; `scheduler.cluster` makes them of what informers and the binder saw. A failure is a
 new fact, never a callback. Time enters as `now`, in seconds of any steady clock."""
@@ -34,11 +34,11 @@ class ReportSeen(Struct, frozen=True):
     topology: NodeTopology
     now: float
     written: NodeResourceTopology | None = None
-    """The object as it was published, for the reference flavour, which reads it its own way."""
+    """The object as it was published, for the reference flavour, which reads it as the Go plugin does."""
 
 
 class ReportRepeated(Struct, frozen=True):
-    """A node's report came once more and says what the last one said, but for its metadata."""
+    """A node's report was updated without a change, except for its metadata."""
 
     node: str
     written: NodeResourceTopology
@@ -50,12 +50,12 @@ class ReportGone(Struct, frozen=True):
 
 
 class PodSeen(Struct, frozen=True):
-    """A pod that has a node was added or changed: ours, somebody else's, or a static one."""
+    """A pod that has a node was added or changed, no matter which scheduler bound it; static pods included."""
 
     pod: Pod
     now: float
     forecast: Forecast | None = None
-    """Where its containers were to go when it was bound, if a scheduler like us did that and left a note."""
+    """The zones that the scheduler which bound the pod predicted, if it wrote the placement annotation."""
 
 
 class PodAssumed(Struct, frozen=True):
@@ -66,26 +66,26 @@ class PodAssumed(Struct, frozen=True):
 
 
 class PodGone(Struct, frozen=True):
-    """A pod's object was deleted; the last state of it that was seen."""
+    """A pod's object was deleted; `pod` is its last state."""
 
     pod: Pod
     now: float
 
 
 class PodBound(Struct, frozen=True):
-    """The API server took a decision of ours; the pod may not have been seen on its node yet."""
+    """The API server accepted a Binding; the watch may not have shown it yet."""
 
     uid: str
 
 
 class BindFailed(Struct, frozen=True):
-    """A decision of ours did not come about."""
+    """A decision of this scheduler was not carried out."""
 
     uid: str
 
 
 class Tick(Struct, frozen=True):
-    """Time passed: charges that only wait for it may end."""
+    """Time passed; charges with a deadline may end."""
 
     now: float
 

@@ -31,11 +31,11 @@ class Flavour(Protocol):
 
     @property
     def kernel(self) -> Kernel | None:
-        """What evaluates rows; None: the flavour uses no kernel."""
+        """The kernel that evaluates rows; None: the flavour uses none."""
         ...
 
     def warm(self) -> bool:
-        """Load the compiled kernel; False where numba is missing, or where there is no kernel."""
+        """Loads the compiled kernel; False if numba or the kernel is missing."""
         ...
 
     def apply(self, fact: Fact) -> list[Wake]: ...
@@ -64,7 +64,7 @@ class Flavour(Protocol):
         ...
 
     def certainties(self, codes: Codes, *, aligned: bool) -> NDArray[np.int64]:
-        """The same for many rows."""
+        """`certainty` for many rows."""
         ...
 
     def lacks_report(self, node: str) -> bool:
@@ -83,5 +83,5 @@ class Flavour(Protocol):
         ...
 
     def either(self, exact: Callable[[ExactFlavour], T], reference: Callable[[ReferenceFlavour], T]) -> T:
-        """The answer of the function that is meant for this flavour."""
+        """Calls the function for this flavour."""
         ...

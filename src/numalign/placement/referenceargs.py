@@ -1,7 +1,7 @@
 """The plugin's settings, NodeResourceTopologyMatchArgs, as scheduler configurations carry them.
 
-`complete` is for whoever starts from a file: read, defaulted and checked, or a BadObject with the plugin's own words.
-The functions below the structs tell what a setting means when it is absent or unknown, which differs from setting to
+`complete` reads, defaults and validates raw arguments; BadObject has the plugin's own messages.
+The functions below the structs define what an absent or unknown setting means, which differs from setting to
 setting (scheduler plugin spec 2). v1beta3 spells every field as v1 does.
 """
 
@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 from msgspec import Struct, structs
 
 from numalign.api import errors
-from numalign.api.decode import decode as door
+from numalign.api.decode import decode
 from numalign.api.decode.structs import Int64, Wire
 
 KIND: Final = "NodeResourceTopologyMatchArgs"
@@ -97,7 +97,7 @@ class Invalid(Struct, frozen=True):
     value: str
     why: str
     known: tuple[str, ...]
-    """What could be there instead, which the plugin does not tell."""
+    """Valid values, which the plugin's message omits."""
 
     def __str__(self) -> str:
         return f'{self.field}: Invalid value: "{self.value}": {self.why}'
@@ -105,7 +105,7 @@ class Invalid(Struct, frozen=True):
 
 def complete(raw: bytes | str | Mapping[str, Any]) -> NodeResourceTopologyMatchArgs:
     """The settings in `raw`, ready to use."""
-    args = defaulted(door.decode(NodeResourceTopologyMatchArgs, raw))
+    args = defaulted(decode.decode(NodeResourceTopologyMatchArgs, raw))
     if args.kind not in ("", KIND):
         raise errors.BadObject(KIND, "", "kind", f"{errors.echo(args.kind)} is not {KIND}")
     if args.api_version not in ("", *(f"{GROUP}/{version}" for version in VERSIONS)):

@@ -1,6 +1,6 @@
 """How an engine decides, as its owner configures it.
 
-`scheduler` makes these from its configuration, tests write them down. Nothing in here changes while an engine lives."""
+`scheduler` makes these from its configuration. They do not change while an engine exists."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ MODES: Final[Mapping[Flavour, tuple[CacheMode, ...]]] = {
     "exact": ("predictive",),
     "reference": ("overReserve", "discardReserved", "passthrough"),
 }
-"""Which ways of knowing a node go with a flavour; the first is its default."""
+"""The cache modes of each flavour; the first is its default."""
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """`exact` says what the kubelet will do, `reference` what NodeResourceTopologyMatch would say."""
+    """Engine settings. Flavour `exact` predicts the kubelet, `reference` repeats NodeResourceTopologyMatch."""
 
     flavour: Flavour = "exact"
     cache_mode: CacheMode | None = None
-    """None: the flavour's own."""
+    """None: the default of the flavour."""
     strategy: Strategy = Strategy.LEAST_ALLOCATED
     weights: Mapping[str, int] = field(default_factory=dict)
-    """By resource; 1 where nothing is said. Less than 1 is none in the exact flavour and 1 in the reference flavour."""
+    """Weights by resource; default 1. Less than 1 counts as 0 in the exact flavour and as 1 in the reference one."""
     trust_bind_order: bool = False
-    """Suppose that kubelets admit pods in the order in which they were bound (engine spec R2)."""
+    """Whether to assume that kubelets admit pods in the order in which they were bound (engine spec R2)."""
     live_shapes: int = 1024
-    """Shapes whose verdicts are kept; the one not asked about for longest goes first."""
+    """Number of shapes whose verdicts are kept; the least recently used is dropped first."""
     keep_deleted_reports: float | None = None
     """Seconds for which a deleted report stays in force in the exact flavour; None: as long as its Node is there."""
     profiles: tuple[str, ...] = ("default-scheduler",)
-    """Names under which pods are scheduled by us."""
+    """Scheduler names of our profiles."""
     reference: NodeResourceTopologyMatchArgs = NodeResourceTopologyMatchArgs()
-    """What the reference flavour's cache is set to; strategy and weights above win over the ones in here."""
+    """Settings of the reference flavour's cache; strategy and weights above override the ones in here."""
 
 
 def cache_mode(settings: Settings) -> CacheMode:

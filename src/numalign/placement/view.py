@@ -29,7 +29,7 @@ class Total(Struct, frozen=True):
 
 
 class NodeView(Struct, frozen=True, kw_only=True):
-    """One node. Without policy and scope: it has no report, or the flavour does not read any."""
+    """One node. Policy and scope are empty if it has no report or the flavour reads none."""
 
     name: str
     policy: Policy | None = None
@@ -39,7 +39,7 @@ class NodeView(Struct, frozen=True, kw_only=True):
     totals: Mapping[str, Total]
     pods: int
     uncertain: bool = False
-    """Whether some charge may lie in one zone or another."""
+    """Whether the zones of some charge are not known exactly."""
 
 
 def of(columns: Columns, name: str) -> NodeView:

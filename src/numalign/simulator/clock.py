@@ -4,8 +4,6 @@
 seconds come from the machine, from an event loop with virtual time (`virtualtime.clock`) or from a test. No module of
 this room reads `time` or `random` directly."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import time

@@ -6,8 +6,6 @@ Scenarios run it in virtual time without sockets, and `numalign cluster up` in r
 All components are tasks of one group: if one fails, all end, and the error is raised. A new cluster has its namespaces,
 the two system priority classes and the CustomResourceDefinition of NodeResourceTopology, created through the API."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import AsyncIterator, Iterable, Iterator

@@ -2,8 +2,6 @@
 
 `numalign cluster up` calls `host` in a process of its own. The folder of the cluster holds its kubeconfig."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

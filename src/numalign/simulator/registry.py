@@ -3,8 +3,6 @@
 `hosting` locks the folder of its cluster; `numalign cluster` lists the folders. It is separate from `hosting`, because
 listing clusters must not import the scheduler."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from msgspec import Struct

@@ -5,8 +5,6 @@ profile. As far as zones are concerned, stock kube-scheduler behaves the same. S
 `zone_aware` beside it. Both talk HTTP to the embedded API server, without a socket; they are the program that `numalign
 scheduler run` starts."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -23,9 +21,7 @@ from numalign.scheduler.main import NOTHING_SAID, Scheduler, Setup
 
 NODE_TOTALS_ONLY: Final[dict[str, Any]] = {
     **NOTHING_SAID,
-    "profiles": [
-        {"schedulerName": DEFAULT_SCHEDULER, "plugins": {"multiPoint": {"disabled": [{"name": ZONES}]}}},
-    ],
+    "profiles": [{"schedulerName": DEFAULT_SCHEDULER, "plugins": {"multiPoint": {"disabled": [{"name": ZONES}]}}}],
 }
 
 

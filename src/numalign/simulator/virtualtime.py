@@ -4,8 +4,6 @@ Scenarios and tests start a cluster with `run` and read the time from `clock`. T
 time. Runs are deterministic, so sockets, pipes and threads are rejected. If no callback is ready and no timer is set,
 `Deadlock` names the waiting tasks."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import random

@@ -3,6 +3,7 @@
 from importlib.util import find_spec
 from random import Random
 
+import numpy as np
 import pytest
 
 from numalign.api.decode import quantity
@@ -11,7 +12,9 @@ from numalign.api.nrt.topologymanager import Policy, TopologyManager
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.node import Node, NodeStatus
 from numalign.api.objects.pod import Pod
+from numalign.placement.columns import nodetotals
 from numalign.placement.columns.shapes import Shape
+from numalign.placement.decisions import Code
 from numalign.placement.engine import Engine
 from numalign.placement.exact import ExactFlavour
 from numalign.placement.facts import NodeGone, NodeSeen, ReportSeen
@@ -55,8 +58,12 @@ def check(engine: Engine, shape: Shape) -> None:
     flavour.mirror.refresh()
     table, other = (Verdicts(columns, flavour.evaluation, most=1) for _ in range(2))
     surveyed, asked = table.table(shape), other.find(shape)
-    codes = [flavour.evaluation.row(asked, row) for row in range(columns.height)]
+    for row in range(columns.height):
+        flavour.evaluation.survey(asked, np.array([row], np.int32))
+    codes = asked.codes[: columns.height].tolist()
     assert surveyed.codes[: columns.height].tolist() == codes
+    full = [row for row in columns.rows.values() if not nodetotals.fits_row(columns, row, surveyed.totals)]
+    assert [row for row, code in enumerate(codes) if code == Code.TOTALS] == sorted(full)
     fitting = [row for row, code in enumerate(codes) if code > 0 and not columns.loose[row]]
     assert surveyed.masks[fitting].tolist() == asked.masks[fitting].tolist()
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -17,19 +18,16 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct, field
 
-from numalign.agent.sources import hostfiles
-from numalign.agent.sources.hostfiles import Files
+from numalign.agent.sources import hostfiles, kubeletprocess
 from numalign.api import errors
 from numalign.api.decode import decode, fields, yamltext
 from numalign.kube.errors import KubeError
 from numalign.kube.request import Repeat, Request
 from numalign.kube.transport.sender import Sender
-from numalign.kube.transport.transport import Limits
 from numalign.kubelet import configuration, settings, versions
 from numalign.kubelet.machine.machine import Machine
 
 COMMAND_LINE: Final = "Kubelet command line"
-NAME: Final = "kubelet"
 DEFAULT_ROOT: Final = "/var/lib/kubelet"
 PLACES: Final = ("config", "config-dir", "root-dir")
 
@@ -42,26 +40,18 @@ class CommandLine(Struct, frozen=True):
     """Fields of a KubeletConfiguration."""
 
 
-def find_command_line(proc: Path, root_dir: str) -> CommandLine | None:
-    """The kubelet with this root folder; None where none is visible, BadObject where its flags are invalid.
-
-    Several kubelets on one machine, as in a lab, may use the same path in different mount namespaces; the one in the
-    agent's namespace is taken."""
-    files = Files(proc)
-    kubelets = [pid for pid in files.processes() if files.text(f"{pid}/comm") == NAME]
-    lines = {pid: read_flags(_arguments(proc / str(pid) / "cmdline")) for pid in kubelets}
-    ours = [pid for pid, line in lines.items() if Path(line.root_dir) == Path(root_dir)]
-    if len(ours) > 1:
-        ours = [pid for pid in ours if _mounts(proc, str(pid)) == _mounts(proc, "self")]
-    return lines[ours[0]] if len(ours) == 1 else None
-
-
-def _mounts(proc: Path, process: str) -> str:
-    """The process's mount namespace."""
-    try:
-        return os.readlink(proc / process / "ns/mnt")
-    except OSError:
-        return ""
+def find_command_line(proc: Path, root_dir: str) -> tuple[CommandLine | None, tuple[str, ...]]:
+    """The kubelet with this root folder, and problems; None where none is visible, BadObject where its flags are
+    invalid."""
+    kubelets = kubeletprocess.find(proc)
+    lines = {pid: read_flags(_arguments(proc / str(pid) / "cmdline")) for pid in kubelets.trusted}
+    chosen, problem = kubeletprocess.choose(proc, (pid for pid in lines if Path(lines[pid].root_dir) == Path(root_dir)))
+    if not lines and kubelets.others:
+        problem = (
+            f"process {kubelets.others[0]} is called kubelet and is ignored: it runs in a pod, in another namespace or "
+            "not as root; if it is the kubelet, name its file with --kubelet-config"
+        )
+    return (None if chosen is None else lines[chosen]), (problem,) if problem else ()
 
 
 def _arguments(path: Path) -> list[str]:
@@ -205,9 +195,10 @@ async def read(sources: ConfigSources, machine: Machine, minor: versions.Minor =
         except errors.BadObject as problem:
             problems.append(str(problem))
     try:
-        loaded, source, written = await asyncio.to_thread(_from_files, sources)
-        read = configuration.read(loaded, source, machine, minor)
-        return Configuration(read, source, written=written, problems=tuple(problems))
+        line, odd = await asyncio.to_thread(find_command_line, sources.at("/proc"), sources.kubelet_root)
+        problems += odd
+        found = await asyncio.to_thread(_from_files, sources, line, machine, minor)
+        return msgspec.structs.replace(found, problems=tuple(problems))
     except (errors.BadObject, hostfiles.Unreadable) as problem:
         return assumed(machine, minor, *problems, str(problem))
 
@@ -238,26 +229,42 @@ def from_configz(raw: bytes) -> Object:
     return HEAD | fields.named(inside)
 
 
-def _from_files(sources: ConfigSources) -> tuple[Object, str, int]:
-    line = find_command_line(sources.at("/proc"), sources.kubelet_root)
+def _from_files(
+    sources: ConfigSources, line: CommandLine | None, machine: Machine, minor: versions.Minor
+) -> Configuration:
     seen = line or CommandLine()
     # A running kubelet without --config uses no file, even if one exists.
     default = "" if line else f"{sources.kubelet_root}/config.yaml"
     file, folder = sources.config or seen.config or default, sources.config_dir or seen.config_dir
+    try:
+        loaded, drop_ins = _merged(sources, file, folder)
+        source = ", ".join(
+            filter(None, (file, f"{len(drop_ins)} drop-ins" * bool(drop_ins), "flags" * bool(seen.overrides)))
+        )
+        source = source or "the command line"
+        read = configuration.read(overridden(loaded, seen.overrides), source, machine, minor)
+    except errors.BadObject as problem:
+        named_by_user = file in (sources.config, default) and folder == sources.config_dir
+        raise problem if named_by_user else _unquoted(problem) from None
+    # Folders, too: their time changes when a file is added or removed.
+    places = {*(sources.at(each) for each in (file, folder) if each), *drop_ins, *(each.parent for each in drop_ins)}
+    return Configuration(read, source, written=max(map(hostfiles.written, places), default=0))
+
+
+def _merged(sources: ConfigSources, file: str, folder: str) -> tuple[Object, list[Path]]:
     loaded = _loaded(sources.at(file)) if file else HEAD | {"evictionHard": {}}
     drop_ins = list(_drop_ins(sources.at(folder))) if folder else []
     for path in drop_ins:
         loaded = decode.merge_patch(loaded, _parsed(path))
-    source = ", ".join(
-        filter(None, (file, f"{len(drop_ins)} drop-ins" * bool(drop_ins), "flags" * bool(seen.overrides)))
-    )
-    # Folders, too: their time changes when a file is added or removed.
-    places = {*(sources.at(each) for each in (file, folder) if each), *drop_ins, *(each.parent for each in drop_ins)}
-    return (
-        overridden(loaded, seen.overrides),
-        source or "the command line",
-        max(map(hostfiles.written, places), default=0),
-    )
+    return loaded, drop_ins
+
+
+def _unquoted(problem: errors.BadObject) -> errors.BadObject:
+    """Without anything that the file holds: the path came from a process, and the agent may read every file."""
+    # The first part of a field is a field of KubeletConfiguration, what follows may be a key of the file.
+    position = problem.field if isinstance(problem, yamltext.BadYAML) else re.split(r"[.\[]", problem.field)[0]
+    why = "cannot be used; its content is not shown, because the kubelet's command line named the file"
+    return errors.BadObject(configuration.KIND, problem.name, position, why)
 
 
 def _loaded(path: Path) -> Object:
@@ -305,8 +312,6 @@ def overridden(loaded: Object, flags: Mapping[str, Any]) -> Object:
 
 CONFIGZ: Final = "KubeletConfiguration"
 SOURCE: Final = "/configz"
-PORT: Final = 10250
-SECONDS: Final = Limits(connections=1, connect_seconds=3.0, call_seconds=5.0)
 
 
 def through_api_server(sender: Sender, node: str) -> Fetch:

@@ -244,7 +244,7 @@ def gc(
     """Delete the reports of nodes that are gone: at once where a Node is deleted, else by periodic sweeps.
 
     Exit code: 0, 1 if something could not be deleted, 2 if the cluster cannot be asked."""
-    from numalign.agent.publish import gc as collecting
+    from numalign.agent.publish import gc
     from numalign.kube import clock
     from numalign.kube.access import access
     from numalign.kube.client import Client
@@ -256,18 +256,18 @@ def gc(
     async def swept() -> bool:
         async with Client(access.default(kubeconfig)) as client:
             if once or dry_run:
-                return _told(await collecting.sweep(client, grace, dry_run=dry_run))
-            counts = collecting.Counts()
+                return _show_sweep(await gc.sweep(client, grace, dry_run=dry_run))
+            counts = gc.Counts()
 
             def noted(swept: Swept) -> None:
                 counts.note(swept)
-                _told(swept)
+                _show_sweep(swept)
 
             async with contextlib.AsyncExitStack() as stack:
                 if port:
                     pages = serve.Pages(counts.pages())
                     await stack.enter_async_context(serve.serving(pages, (bind_address, port)))
-                await tasks.until_signalled(collecting.run(client, interval, grace, noted))
+                await tasks.until_signalled(gc.run(client, interval, grace, noted))
             return True
 
     try:
@@ -281,7 +281,7 @@ def gc(
         raise typer.Exit(1)
 
 
-def _told(swept: Swept) -> bool:
+def _show_sweep(swept: Swept) -> bool:
     for name in swept.stale:
         output.show(f"{name}: {'deleted' if name in swept.deleted else 'its node is gone'}")
     for each in swept.problems:
@@ -312,11 +312,11 @@ def _places(host: Path, kubelet: str, config: str, podresources_socket: str) -> 
 
 
 def _left_out(file: str, node: str, mode: str) -> Exclusions:
-    """The own form cannot leave resources out: its readers take it for the whole node."""
+    """The exclusions of the file. Mode `own` has none: its readers take the report for the whole node."""
     from numalign.agent.inventory import exclusions
 
     if file and mode == "own":
-        output.fail("--exclude is for the modes rte and nfd; a report in our own form is always whole")
+        output.fail("--exclude is for the modes rte and nfd; a report in our own form is always complete")
     try:
         return exclusions.read(Path(file), node) if file else exclusions.NONE
     except errors.BadObject as problem:
@@ -327,11 +327,11 @@ def _mode(word: str) -> Mode:
     match word:
         case "own" | "rte" | "nfd":
             return word
-    output.fail(f'"{word}" is no mode; take own, rte or nfd')
+    output.fail(f'"{word}" is not a mode; use own, rte or nfd')
 
 
 def _version(word: str) -> Version:
     match word:
         case "v1alpha1" | "v1alpha2":
             return word
-    output.fail(f'"{word}" is no version of NodeResourceTopology; take v1alpha2 or v1alpha1')
+    output.fail(f'"{word}" is not a version of NodeResourceTopology; use v1alpha2 or v1alpha1')

@@ -132,10 +132,10 @@ def _started(name: str) -> RunningCluster:
     place = registry.folder(name)
     place.mkdir(parents=True, exist_ok=True, mode=0o700)
     log = place / "log"
-    with open(log, "wb") as said:
+    with open(log, "wb") as log_file:
         command = [*interpreter.NUMALIGN, *sys.argv[1:], "--foreground"]
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True, cwd="/"
+            command, stdin=subprocess.DEVNULL, stdout=log_file, stderr=log_file, start_new_session=True, cwd="/"
         )
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until and process.poll() is None:
@@ -144,5 +144,5 @@ def _started(name: str) -> RunningCluster:
             return found
         time.sleep(LOOK)
     process.kill()
-    words = log.read_text(errors="replace")[-LAST_WORDS:].strip() or "it said nothing"
+    words = log.read_text(errors="replace")[-LAST_WORDS:].strip() or "it printed nothing"
     raise BadObject("Cluster", name, "", f"did not come up: {words}")

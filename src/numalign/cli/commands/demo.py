@@ -55,12 +55,12 @@ def demo(keep: Annotated[bool, typer.Option("--keep", help="Leave a cluster runn
     from numalign.cli.results import democluster
 
     page = formats.Page()
-    _tell(page, answer(PODS), answer({**PODS, REFUSED: LEAN}))
+    _draw(page, answer(PODS), answer({**PODS, REFUSED: LEAN}))
     page.add()
-    missed = democluster.tell(page)
+    missed = democluster.draw(page)
     output.show(page.text())
     for each in missed:
-        output.warn(f"did not hold: {each}")
+        output.warn(f"expectation failed: {each}")
     if keep:
         output.show(democluster.kept())
     if missed:
@@ -87,7 +87,7 @@ def _pod(name: str, resources: Resources) -> Pod:
     return requests.defaulted(decode.decode(pod.Pod, written))
 
 
-def _tell(page: Page, report: AdmitReport, with_fewer: AdmitReport) -> None:
+def _draw(page: Page, report: AdmitReport, with_fewer: AdmitReport) -> None:
     from numalign.cli.display import formats, matrix
     from numalign.cli.results import admit
 

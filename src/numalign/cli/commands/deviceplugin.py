@@ -54,7 +54,7 @@ def run(
     reader = _of_file(config) if config else _of_machine(machine)
     folder = kubelet_dir.absolute() / server.FOLDER
     if not folder.is_dir():
-        output.fail(f"{folder} is no folder; is {kubelet_dir} the root folder of a kubelet that has run?")
+        output.fail(f"{folder} is not a folder; is {kubelet_dir} the root folder of a kubelet that has run?")
     try:
         asyncio.run(_serve(folder, reader, Path(config) if config else None))
     except BadObject as problem:
@@ -71,18 +71,18 @@ async def _serve(folder: Path, reader: Callable[[], Offers], file: Path | None) 
 
 
 def _of_file(path: str) -> Callable[[], Offers]:
-    from numalign.agent.deviceplugin import config as devicepluginconfig
+    from numalign.agent.deviceplugin import config
     from numalign.cli import fileio
 
     def read() -> Offers:
         document = fileio.only(path)
-        return devicepluginconfig.read(document.value, document.place)
+        return config.read(document.value, document.place)
 
     return read
 
 
 def _of_machine(name: str) -> Callable[[], Offers]:
-    from numalign.agent.deviceplugin import config as devicepluginconfig
+    from numalign.agent.deviceplugin import config
     from numalign.cli import inputs
 
-    return lambda: devicepluginconfig.of_machine(inputs.machine(name).devices)
+    return lambda: config.of_machine(inputs.machine(name).devices)

@@ -61,25 +61,24 @@ def admit(
 
 def _answer(pods: Sequence[str], machine: str, config: str | None, version: str | None) -> AdmitReport:
     from numalign.cli import inputs
-    from numalign.cli.results import admit as reporting
-    from numalign.cli.results import podfiles
+    from numalign.cli.results import admit, podfiles
 
     started = inputs.kubelet(machine, config, version)
     found = podfiles.read(pods)
     for warning in (*started.warnings, *found.warnings, *found.unmodelled):
         output.warn(warning)
-    return reporting.admit_all(started.kubelet, found.pods)
+    return admit.admit_all(started.kubelet, found.pods)
 
 
 def _drawn(answer: AdmitReport) -> str:
     from numalign.cli.display import formats, matrix
-    from numalign.cli.results import admit as podblocks
+    from numalign.cli.results import admit
 
     page = formats.Page()
     page.add(formats.node(answer.machine, answer.kubelet))
     for pod in answer.pods:
         page.add()
-        podblocks.draw(page, pod)
+        admit.draw(page, pod)
     page.add()
     matrix.draw(page, answer)
     page.add()

@@ -93,8 +93,8 @@ def _page(story: Scenario, scheduler: str, measures: Mapping[str, float], violat
 
     numbers = [f"{name:<16} {number:>10,.10g}  {MEASURES[name]}" for name, number in measures.items()]
     head = f"{story.name}: {story.title}\n{len(story.nodes)} nodes, {durations.text(story.lasts)}, by {scheduler}\n"
-    held = "everything held that was expected"
-    return "\n".join([head, *numbers, "", *([f"DID NOT HOLD: {each}" for each in violations] or [held])])
+    held = "all expectations hold"
+    return "\n".join([head, *numbers, "", *([f"FAILED: {each}" for each in violations] or [held])])
 
 
 class ScenarioProgress:

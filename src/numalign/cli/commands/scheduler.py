@@ -166,12 +166,12 @@ async def _settled(scheduler: Scheduler) -> None:
     """Settles memory once the caches are synced, and again after the kernels are compiled."""
     from numalign.kube.clock import SystemClock
     from numalign.process import tasks
-    from numalign.scheduler import compile as warming
+    from numalign.scheduler.compile import when_large
 
     cluster = scheduler.cluster
     await scheduler.watched.synced()
     tasks.settle()
-    if await warming.when_large(cluster.engine, lambda: cluster.nodes, SystemClock()):
+    if await when_large(cluster.engine, lambda: cluster.nodes, SystemClock()):
         tasks.settle()
 
 
@@ -185,8 +185,7 @@ async def _served(config: Configuration, access: Access, served: Pages) -> None:
     from numalign.kube.transport.transport import Limits
     from numalign.process import serve, tasks
     from numalign.scheduler import settings
-    from numalign.scheduler.http import authz
-    from numalign.scheduler.http import pages as serving
+    from numalign.scheduler.http import authz, pages
     from numalign.scheduler.main import Scheduler, Setup
 
     elect, limit = config.leader_election, config.client_connection
@@ -195,15 +194,15 @@ async def _served(config: Configuration, access: Access, served: Pages) -> None:
     instance = f"{config.profiles[0].scheduler_name}-{socket.gethostname()}"
     async with AsyncExitStack() as stack:
         bucket = Bucket(limit.qps, limit.burst) if limit.qps else None
-        room = Limits(connections=settings.ours(config).parallel_binds + CALLS_BESIDE)
-        client = await stack.enter_async_context(Client(access, room, bucket=bucket))
+        limits = Limits(connections=settings.ours(config).parallel_binds + CALLS_BESIDE)
+        client = await stack.enter_async_context(Client(access, limits, bucket=bucket))
         elector = await stack.enter_async_context(Client(access))
         scheduler = Scheduler(Setup(config=config, instance=instance), client, election)
         if served.port:
             guard = authz.guard(client, served.open_to_all) if served.shown is not None else None
-            pages = serve.Pages(serving.pages(scheduler, config, election), guard)
+            routes = serve.Pages(pages.pages(scheduler, config, election), guard)
             context = served.shown.context if served.shown is not None else None
-            await stack.enter_async_context(serve.serving(pages, (served.address, served.port), context))
+            await stack.enter_async_context(serve.serving(routes, (served.address, served.port), context))
         beside: dict[str, tasks.Part] = {
             "settling": _settled(scheduler),
         }
@@ -248,7 +247,7 @@ def state(
     except (LookupError, TypeError, AttributeError, ValueError):
         output.fail(f"Scheduler {pages.server}: the state has an unknown form; -o json prints it as it is")
     if query["pod"] and not schedulerpages.knows_pod(answer):
-        output.fail(f"Scheduler {pages.server}: knows no pod {query['pod']}; it remembers those that it tried lately")
+        output.fail(f"Scheduler {pages.server}: knows no pod {query['pod']}; it remembers pods that it tried recently")
     if node and not schedulerpages.knows_node(answer):
         output.fail(f"Scheduler {pages.server}: knows no node {node}")
     output.show(drawn)

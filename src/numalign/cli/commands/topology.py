@@ -28,16 +28,16 @@ def topology(
 
     Exit code: 0, or 2 if there is no such node or the cluster cannot be asked."""
     from numalign.api.errors import BadObject
-    from numalign.cli.results import topology as results
+    from numalign.cli.results.topology import ReportedCluster, cluster_text, node_text, nodes
 
     try:
         with sources.at_once():
-            asked = results.ReportedCluster(sources.taken(source), sources.publications(source))
-            shown, problems = results.nodes(asked, node)
+            asked = ReportedCluster(sources.taken(source), sources.publications(source))
+            shown, problems = nodes(asked, node)
     except BadObject as problem:
         output.fail(str(problem))
     for each in problems:
         output.warn(each)
     if fmt is not Format.TABLE:
         return output.show(output.structured(shown[0] if node else shown, fmt))
-    output.show(results.node(shown[0]) if node else results.cluster(shown))
+    output.show(node_text(shown[0]) if node else cluster_text(shown))

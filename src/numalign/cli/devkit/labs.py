@@ -44,7 +44,7 @@ def require(wanted: LabSpec) -> None:
 
 
 def stay(wanted: LabSpec) -> None:
-    """Run the lab until a signal."""
+    """Runs the lab until a signal."""
     with suppress(asyncio.CancelledError), clock.event_loop_runner() as runner:
         runner.run(tasks.until_signalled(_hold(wanted)))
 
@@ -60,14 +60,14 @@ def _say(line: str) -> None:
 
 
 def started(name: str) -> LabState:
-    """Run the same command in a process that stays."""
+    """Runs the same command in a background process, and waits until the lab is up."""
     state.clear(name)
     place = state.INSTANCES.folder(name)
     place.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with open(place / LOG, "wb") as said:
+    with open(place / LOG, "wb") as log_file:
         command = [*interpreter.NUMALIGN, *sys.argv[1:], "--foreground"]
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True, cwd=Path.cwd()
+            command, stdin=subprocess.DEVNULL, stdout=log_file, stderr=log_file, start_new_session=True, cwd=Path.cwd()
         )
     try:
         return _awaited(name, process, place / LOG)
@@ -77,20 +77,20 @@ def started(name: str) -> LabState:
 
 
 def _awaited(name: str, process: subprocess.Popen[bytes], log: Path) -> LabState:
-    with open(log) as said:
+    with open(log) as log_file:
         while process.poll() is None:
-            if _carry(said):
+            if _print_new(log_file):
                 found = state.INSTANCES.running(name)
                 if found is not None:
                     return found
             time.sleep(LOOK)
-        _carry(said)
+        _print_new(log_file)
     raise LabError(f"the lab failed to start; `numalign lab logs --name {name}` lists the logs of its programs")
 
 
-def _carry(said: IO[str]) -> bool:
-    """Whether the last line of a start has been read."""
-    for line in said:
+def _print_new(log_file: IO[str]) -> bool:
+    """Prints the new lines; returns whether the last line of a start was among them."""
+    for line in log_file:
         if line.strip() == UP:
             return True
         sys.stderr.write(line)

@@ -116,12 +116,11 @@ def _reasked(files: Iterable[Path], against: str, *, show: int, fmt: Format) -> 
 def _answers(files: Iterable[Path], source: KubeletSource) -> list[ReaskedCase]:
     from numalign.oracle.harness import ask
     from numalign.oracle.harness.ask import OracleProgram
-    from numalign.oracle.kubelet import replay as reask
-    from numalign.oracle.kubelet import vectors
+    from numalign.oracle.kubelet import replay, vectors
 
     cases, path = vectors.load(files), source.program()
     with OracleProgram(path, ask.ONCE) as once, OracleProgram(path, ask.SURELY) as sure:
-        asked = reask.reask(ask.ProgramPair(once, sure, source.judge), cases)
+        asked = replay.reask(ask.ProgramPair(once, sure, source.judge), cases)
         return list(_watched(asked, len(cases)) if is_watched() else asked)
 
 
@@ -153,13 +152,13 @@ def fuzz(
 
     Exit code: 0 if all cases agree, 1 if not, 2 if the real component cannot be asked."""
     from numalign.cli.devkit import replays
-    from numalign.oracle import fuzz as fuzzing
+    from numalign.oracle import fuzz
 
     plan = _plan(against, seed=seed, cases=cases, minutes=minutes, workers=workers)
-    summary = fuzzing.campaign(plan, _watching(cases))
+    summary = fuzz.campaign(plan, _watching(cases))
     for judged in summary.found:
-        small = fuzzing.reduced(plan, judged)
-        output.show(replays.disagreement(small, fuzzing.save(small, found, plan.source)))
+        small = fuzz.reduced(plan, judged)
+        output.show(replays.disagreement(small, fuzz.save(small, found, plan.source)))
     output.show(replays.fuzz_table(summary))
     if summary.disagreements or not summary.compared:
         raise typer.Exit(DIFFERENT)
@@ -172,18 +171,18 @@ def record(against: Against = "kubelet", seed: Seed = 1, cases: Cases = 1_000) -
     Exit code: 0, or 2 if the real component cannot be asked."""
     import msgspec
 
-    from numalign.oracle import fuzz as fuzzing
+    from numalign.oracle import fuzz
 
     plan = _plan(against, seed=seed, cases=cases, minutes=None, workers=1)
-    for answer in fuzzing.recorded(plan):
+    for answer in fuzz.recorded(plan):
         output.show(msgspec.json.encode(answer).decode())
 
 
 def _plan(against: str, *, seed: int, cases: int, minutes: float | None, workers: int) -> FuzzPlan:
-    from numalign.oracle import fuzz as fuzzing
+    from numalign.oracle import fuzz
 
     source, program = _source(against)
-    return fuzzing.FuzzPlan(program=program, source=source, seed=seed, cases=cases, minutes=minutes, workers=workers)
+    return fuzz.FuzzPlan(program=program, source=source, seed=seed, cases=cases, minutes=minutes, workers=workers)
 
 
 def _source(against: str) -> tuple[Source, Path]:
@@ -204,11 +203,11 @@ def _watching(total: int) -> Callable[[FuzzSummary], None]:
 
     def watch(summary: FuzzSummary) -> None:
         nonlocal due
-        said = f"{summary.drawn} of {total} cases, {summary.disagreements} disagreements"
+        line = f"{summary.drawn} of {total} cases, {summary.disagreements} disagreements"
         if is_watched():
-            typer.echo(f"\r{said}", nl=False, err=True)
+            typer.echo(f"\r{line}", nl=False, err=True)
         elif monotonic() >= due:
             due = monotonic() + MINUTE
-            typer.echo(said, err=True)
+            typer.echo(line, err=True)
 
     return watch

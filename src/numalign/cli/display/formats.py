@@ -89,7 +89,7 @@ def amount(resource: str, value: Amount) -> str:
 
 
 def free_of(resource: str, free: Amount, allocatable: Amount) -> str:
-    """46 of 94 free, 508 of 1020Gi free: a unit that both share is said once."""
+    """46 of 94 free, 508 of 1020Gi free: a unit that both share is written once."""
     part, whole = amount(resource, free), amount(resource, allocatable)
     unit = whole.lstrip("0123456789.")
     return f"{part.removesuffix(unit) if unit else part} of {whole} free"
@@ -136,11 +136,11 @@ def choices(sets: Sequence[Zones]) -> str:
 
 def node_has_room(needed: Mapping[str, Amount], free: Mapping[str, Amount]) -> str:
     parts = (f"{amount(name, free[name])} {name} for {amount(name, needed[name])}" for name in free)
-    return f"the node as a whole has room: {', '.join(parts)}"
+    return f"the node as a whole has enough: {', '.join(parts)}"
 
 
 def slow(steps: int) -> str:
-    return f"the kubelet itself goes through about {steps:.2g} steps for this pod, which takes it minutes or more"
+    return f"the kubelet itself needs about {steps:.2g} steps for this pod, which takes minutes or more"
 
 
 def not_on_this_machine(resource: str) -> str:

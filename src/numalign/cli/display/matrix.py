@@ -21,8 +21,8 @@ from numalign.cli.display.values import AdmitReport, Lacking, Resource, Zones, Z
 
 LETTERS = ascii_uppercase + ascii_lowercase + digits
 TOO_MANY = "#"
-UNKNOWN = "nobody known"
-"""Stands for the holder of what no known pod holds."""
+UNKNOWN = "unknown holder"
+"""The name in the legend for amounts that no known pod holds."""
 UNKNOWN_LETTER = "?"
 FREE = "."
 COLOURS = ("green", "cyan", "magenta", "yellow", "blue", "bright_green", "bright_cyan", "bright_magenta")

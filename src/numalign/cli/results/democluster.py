@@ -55,7 +55,7 @@ class Seen(Struct, frozen=True):
     """The pod that waits, explained."""
 
 
-def tell(page: Page) -> list[str]:
+def draw(page: Page) -> list[str]:
     """Adds the cluster part to the page; returns the expectations that failed, as sentences."""
     from numalign.simulator.scenarios import catalogue, judge, play
 
@@ -65,28 +65,28 @@ def tell(page: Page) -> list[str]:
         BLIND: play.play(story, BLIND),
         OURS: play.play(story, OURS, at_end=lambda embedded: seen.append(_seen(embedded))),
     }
-    _tell(page, story, {name: judge.measures(each.lines) for name, each in played.items()})
-    _tell_storm(page, played[BLIND])
-    _tell_zones(page, seen[0])
+    _draw_measures(page, story, {name: judge.measures(each.lines) for name, each in played.items()})
+    _explain_rejections(page, played[BLIND])
+    _draw_zones(page, seen[0])
     words = _waiting(played[OURS])
     page.add(f"{WAITING} waits, and its condition says why:")
-    page.add(words or "(nothing was said)", indent=INDENT)
+    page.add(words or "(no message)", indent=INDENT)
     judged = (judge.judge(story, name, each.lines) for name, each in played.items())
     missed = [str(violation) for violations in judged for violation in violations]
-    return [*missed, *_tell_why(page, seen[0].explained), *([] if words else [f"{WAITING} has no reason"])]
+    return [*missed, *_draw_explanation(page, seen[0].explained), *([] if words else [f"{WAITING} has no reason"])]
 
 
-def _tell_storm(page: Page, played: PlayResult) -> None:
-    """Why there are so many more pods than arrived."""
+def _explain_rejections(page: Page, played: PlayResult) -> None:
+    """Explains why there are many more pods than the scenario creates."""
     made = sum(line.what == "created" and line.name.startswith(WAITING) for line in played.lines)
     page.add(
-        f"{WAITING} is a deployment, which makes a new pod for every one that a node rejects: {made} of the pods under "
-        f"{BLIND} are its."
+        f"{WAITING} is a deployment, which creates a new pod for every one that a node rejects: {made} of the pods "
+        f"under {BLIND} belong to it."
     )
     page.add()
 
 
-def _tell_zones(page: Page, seen: Seen) -> None:
+def _draw_zones(page: Page, seen: Seen) -> None:
     for moment, resources in (("before", seen.before), ("under numalign", seen.after)):
         page.add(f"The zones of {DRAWN} {moment}:")
         page.add()
@@ -94,7 +94,7 @@ def _tell_zones(page: Page, seen: Seen) -> None:
         page.add()
 
 
-def _tell_why(page: Page, explained: ExplainOutput | None) -> list[str]:
+def _draw_explanation(page: Page, explained: ExplainOutput | None) -> list[str]:
     """The short form of `numalign explain pod`; returns the expectations that failed."""
     if explained is None or explained.asked is None or explained.fits:
         return [f"{WAITING} does not wait"]
@@ -104,7 +104,7 @@ def _tell_why(page: Page, explained: ExplainOutput | None) -> list[str]:
     return [] if explained.asked.help else [f"nothing is known that would help {WAITING}"]
 
 
-def _tell(page: Page, story: Scenario, measures: Mapping[str, Mapping[str, float]]) -> None:
+def _draw_measures(page: Page, story: Scenario, measures: Mapping[str, Mapping[str, float]]) -> None:
     page.add(f"{story.title}, on a cluster of {len(story.nodes)} nodes, by two schedulers:")
     page.add()
     table = page.table("scheduler", "pods", *SHOWN.values())
@@ -142,8 +142,8 @@ def _taken(embedded: Cluster) -> Snapshot:
 
 def _waiting(played: PlayResult) -> str:
     """The last message that the scheduler wrote on the pod."""
-    said = [line.words for line in played.lines if line.what == "refused" and line.name.startswith(WAITING)]
-    return said[-1] if said else ""
+    messages = [line.words for line in played.lines if line.what == "refused" and line.name.startswith(WAITING)]
+    return messages[-1] if messages else ""
 
 
 NAME = "demo"

@@ -89,13 +89,13 @@ def causes(page: Page, found: Sequence[CauseOutput]) -> Table:
 
 def _by_sentence(found: Sequence[CauseOutput]) -> list[CauseOutput]:
     """Joins causes that read the same, although their codes differ."""
-    said: dict[str, CauseOutput] = {}
+    joined: dict[str, CauseOutput] = {}
     for each in found:
-        known = said.setdefault(each.why, each)
+        known = joined.setdefault(each.why, each)
         if known is not each:
             examples = (*known.examples, *each.examples)[:EXAMPLES]
-            said[each.why] = structs.replace(known, nodes=known.nodes + each.nodes, examples=examples)
-    return sorted(said.values(), key=lambda each: -each.nodes)
+            joined[each.why] = structs.replace(known, nodes=known.nodes + each.nodes, examples=examples)
+    return sorted(joined.values(), key=lambda each: -each.nodes)
 
 
 def few(names: Sequence[str], count: int) -> str:

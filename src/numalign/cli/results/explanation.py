@@ -97,7 +97,7 @@ class PodOutput(Reported, frozen=True, kw_only=True):
 
 
 class NodesOutput(Reported, frozen=True, kw_only=True):
-    """What the nodes said."""
+    """The answers of the nodes."""
 
     profile: str
     """The profile whose plugins decided."""
@@ -190,9 +190,9 @@ def untried_node(node: str) -> NodeOutput:
     )
 
 
-def node_output(node: str, said: RejectedNodes) -> NodeOutput:
-    reason = said.reason
-    known = NodeOutput(node=node, fits=False, why=said.sentence, plugin=said.plugin, says=said.texts)
+def node_output(node: str, rejected: RejectedNodes) -> NodeOutput:
+    reason = rejected.reason
+    known = NodeOutput(node=node, fits=False, why=rejected.sentence, plugin=rejected.plugin, says=rejected.texts)
     if reason is None:
         return known
     return msgspec.structs.replace(

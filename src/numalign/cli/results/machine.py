@@ -49,7 +49,7 @@ class MachineOutput(Struct, frozen=True):
     """Why what the kubelet could allocate is not known."""
     problems: tuple[str, ...]
     hardware_problems: tuple[str, ...]
-    """Those among them that are about what the kernel says."""
+    """The problems that concern the kernel's files."""
 
 
 def machine_output(look: Snapshot, host: Path) -> MachineOutput:
@@ -175,7 +175,7 @@ def _zones(page: Page, machine: MachineOutput) -> Table:
 
 
 def _folded(rows: Iterable[dict[str, str]]) -> Iterator[dict[str, str]]:
-    """Zones in a row of which nothing but the number differs, as one: accelerators come with many that are empty."""
+    """Joins adjacent zones that differ in their number only: accelerators bring many empty zones."""
     for _, alike in groupby(rows, key=lambda row: {**row, "zone": ""}):
         first, *others = alike
         empty = first["CPUs"] == "-" and first["memory"] == "0"
@@ -186,7 +186,7 @@ def _folded(rows: Iterable[dict[str, str]]) -> Iterator[dict[str, str]]:
 
 
 def _one_by_one(page: Page, machine: MachineOutput) -> None:
-    """For zones of which there is more to say than fits into a line."""
+    """Draws one zone after the other, where a line is too narrow for a zone."""
     for zone in machine.zones:
         first, *others = _cells(zone)
         page.add(Text(" ".join(first), "bold"))
@@ -197,8 +197,8 @@ def _one_by_one(page: Page, machine: MachineOutput) -> None:
 
 
 def _distances_in_words(machine: MachineOutput) -> Table:
-    """Where a matrix is too wide for the page: each zone with those that are equally far, zones in a row of which the
-    same can be said as one."""
+    """For a matrix that is too wide for the page: each zone with those that are equally far. Adjacent zones with the
+    same distances share a line."""
     lines, ids = formats.labelled(), [zone.zone for zone in machine.zones]
     places = [place for place, zone in enumerate(machine.zones) if len(zone.distances) == len(ids)]
     for (own, seen), alike in groupby(places, key=lambda place: _seen_from(machine.zones[place].distances, place)):

@@ -258,12 +258,12 @@ def _process(config: Configuration) -> Iterator[Line]:
     yield "serves", ", ".join(f"pods of {profile.scheduler_name}" for profile in config.profiles)
     times = ", ".join(map(fields.duration_text, (lease.lease_duration, lease.renew_deadline, lease.retry_period)))
     name = f"{lease.resource_namespace}/{lease.resource_name}"
-    yield "leads", f"by lease {name} ({times})" if lease.leader_elect else "without asking anybody"
+    yield "leads", f"by lease {name} ({times})" if lease.leader_elect else "without leader election"
     limit = "no limit on calls" if client.qps is None else f"{client.qps:g} calls a second, {client.burst} at once"
     yield "API server", f"{client.kubeconfig or 'credentials of its pod'}; {limit}"
     parked = fields.duration_text(own.pod_max_in_unschedulable_pods_duration)
     backoff = f"{config.pod_initial_backoff_seconds}s to {config.pod_max_backoff_seconds}s"
-    yield "backoff", f"{backoff}; tried for no reason after {parked}"
+    yield "backoff", f"{backoff}; retried without an event after {parked}"
     if any(map(settings.looks_at_zones, config.profiles)):
         zones = settings.engine(config)
         yield "zones", f"{zones.flavour}, {engines.cache_mode(zones)}, {zones.strategy.value}"
@@ -278,7 +278,7 @@ def _profile(profile: Profile) -> Iterator[Line]:
         {None: "all nodes", 0: "fewer nodes the more there are"}.get(percentage, f"{percentage}% of nodes"),
     )
     if not settings.looks_at_zones(profile):
-        yield "zones", "not looked at: pods are placed by node totals only, and nodes may reject them"
+        yield "zones", "ignored: pods are placed by node totals only, and nodes may reject them"
     else:
         yield "no report", _without_report(profile)
     yield "preempts", "yes" if "DefaultPreemption" in plugins.at[Point.POST_FILTER] else "no"

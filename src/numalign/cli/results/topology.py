@@ -1,6 +1,6 @@
 """Shows nodes with their zones, what is free in them, and their pods: JSON and YAML output, and text.
 
-`numalign topology` calls `nodes` with a cluster as the scheduler knows it, then `node` or `cluster` for the text.
+`numalign topology` calls `nodes` with a cluster as the scheduler knows it, then `node_text` or `cluster_text`.
 Reports carry no time, so the API server's managed fields say who wrote a report and when. Amounts are CPUs (thousandths
 possible for the node as a whole), bytes, or numbers of devices. docs/use/topology.md documents the fields."""
 
@@ -60,7 +60,7 @@ REPORTS: Final = resources.of(TOPOLOGIES.api_version, TOPOLOGIES.plural, TOPOLOG
 class ReportWriter(Struct, frozen=True):
     manager: str
     time: str = ""
-    """RFC 3339; empty: not said."""
+    """RFC 3339; empty: unknown."""
 
 
 async def listed(client: Client) -> dict[str, ReportWriter]:
@@ -102,7 +102,7 @@ class ReportOutput(Reported, frozen=True, kw_only=True):
     age: float | None
     """Seconds; None: only the API server knows, and it was not asked."""
     doubts: tuple[str, ...]
-    """What the reader guessed or left out."""
+    """What the reader repaired or skipped."""
 
 
 class NodeTopologyOutput(Reported, frozen=True, kw_only=True):
@@ -129,7 +129,7 @@ class ReportedCluster(Struct, frozen=True):
 
 
 def nodes(asked: ReportedCluster, name: str = "") -> tuple[list[NodeTopologyOutput], tuple[str, ...]]:
-    """Every node by name, or the one of this name; and what could not be read."""
+    """All nodes by name, or the named one; and the problems of reading them."""
     reports = {each.metadata.name: each for each in asked.taken.every(TOPOLOGIES)}
     known = sorted({*(each.metadata.name for each in asked.taken.every(NODES)), *reports})
     if name and name not in known:
@@ -247,7 +247,7 @@ EXPENDABLE: Final = ("supposed", "scope", "report", "policy")
 """Columns that are left out on a narrow terminal, one after the other."""
 
 
-def node(info: NodeTopologyOutput) -> str:
+def node_text(info: NodeTopologyOutput) -> str:
     page = Page()
     page.add(Text(output.printable(info.name), "bold"))
     lines = formats.labelled()
@@ -272,7 +272,7 @@ def node(info: NodeTopologyOutput) -> str:
     return page.text()
 
 
-def cluster(info: Sequence[NodeTopologyOutput]) -> str:
+def cluster_text(info: Sequence[NodeTopologyOutput]) -> str:
     """A line per node; columns that do not fit into the terminal are left out, the least useful first."""
     if not info:
         return "there are no nodes"
@@ -287,17 +287,17 @@ def cluster(info: Sequence[NodeTopologyOutput]) -> str:
     return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:], "", page.text()])
 
 
-def _shown(heads: Sequence[str], widths: Sequence[int], room: int) -> list[int]:
+def _shown(heads: Sequence[str], widths: Sequence[int], width: int) -> list[int]:
     shown = list(range(len(heads)))
     for head in EXPENDABLE:
-        if sum(widths[place] + len(GAP) for place in shown) - len(GAP) > room:
+        if sum(widths[place] + len(GAP) for place in shown) - len(GAP) > width:
             shown.remove(heads.index(head))
     return shown
 
 
 def _facts(info: NodeTopologyOutput) -> Iterator[tuple[str, str]]:
     if not info.exists:
-        yield "node", "there is a report, and no Node of that name: no pod goes there"
+        yield "node", "a report exists, but no Node of this name: no pod is scheduled there"
     if info.policy:
         yield "topology", f"policy {info.policy}, scope {info.scope}, {formats.zones(info.zones)}"
     if info.report is None:
@@ -309,9 +309,9 @@ def _facts(info: NodeTopologyOutput) -> Iterator[tuple[str, str]]:
         yield "supposed", each
     doubts = info.report.doubts if info.report is not None else ()
     for each in doubts[:MOST_DOUBTS]:
-        yield "odd", each
+        yield "repaired", each
     if len(doubts) > MOST_DOUBTS:
-        yield "odd", f"{len(doubts) - MOST_DOUBTS} things more; -o json has them all"
+        yield "repaired", f"and {len(doubts) - MOST_DOUBTS} more; -o json lists all"
 
 
 def _report_line(info: NodeTopologyOutput) -> str:

@@ -23,7 +23,7 @@ SOURCE: Final = "in-cluster"
 
 
 def in_cluster(environment: Mapping[str, str] = os.environ, folder: str = FOLDER, clock: Clock | None = None) -> Access:
-    """BadObject outside a pod with a service account."""
+    """The service account of the pod; BadObject outside a pod with one."""
     host, port = environment.get(HOST, ""), environment.get(PORT, "443")
     if not host or not port.isdecimal():
         why = f"{HOST} and {PORT} do not name a server; is this process in a pod?"

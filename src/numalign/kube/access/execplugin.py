@@ -150,8 +150,8 @@ async def _result(asked: PluginCall, process: asyncio.subprocess.Process) -> byt
             process.kill()
             await process.wait()
     if process.returncode:
-        said = refusals.on_one_line((complaint or b"").decode("utf-8", "replace").strip())
-        raise asked.bad(f"ended with {process.returncode}{f': {said}' if said else ''}")
+        stderr = refusals.on_one_line((complaint or b"").decode("utf-8", "replace").strip())
+        raise asked.bad(f"ended with {process.returncode}{f': {stderr}' if stderr else ''}")
     return printed
 
 
@@ -163,9 +163,9 @@ def _interactive(asked: PluginCall) -> bool:
 
 
 def _environment(asked: PluginCall, interactive: bool) -> dict[str, str]:
-    told: dict[str, object] = {"interactive": interactive}
+    spec: dict[str, object] = {"interactive": interactive}
     if asked.plugin.provide_cluster_info:
-        told["cluster"] = asked.cluster
-    info = {"apiVersion": asked.plugin.api_version, "kind": KIND, "spec": told}
+        spec["cluster"] = asked.cluster
+    info = {"apiVersion": asked.plugin.api_version, "kind": KIND, "spec": spec}
     named = {each.name: each.value for each in asked.plugin.env}
     return {**os.environ, **named, INFO: msgspec.json.encode(info).decode()}

@@ -264,12 +264,12 @@ def _asked(user: Part, cluster: Part) -> execplugin.PluginCall:
     # A command with a slash is relative to the kubeconfig's folder; a bare one is searched in PATH.
     command = user.path(plugin.command) if os.sep in plugin.command else plugin.command
     value: Cluster = cluster.value
-    told = {
+    known = {
         "server": value.server,
         "tls-server-name": value.tls_server_name,
         "insecure-skip-tls-verify": value.insecure_skip_tls_verify,
         "certificate-authority-data": value.certificate_authority_data,
         "proxy-url": value.proxy_url,
     }
-    given = {name: what for name, what in told.items() if what}
+    given = {name: what for name, what in known.items() if what}
     return execplugin.PluginCall(msgspec.structs.replace(plugin, command=command), user.file, given)

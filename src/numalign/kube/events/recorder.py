@@ -31,7 +31,7 @@ class Recorder:
         self._queue: asyncio.Queue[Write] = asyncio.Queue(LONGEST_QUEUE)
 
     def record(self, what: Occurrence) -> None:
-        """It happens now; `run` writes it."""
+        """Queues the occurrence, which happens now; `run` writes it."""
         clock = self._client.sender.clock
         write = self._correlator.happened(what, clock.now(), clock.wall())
         if write is not None:
@@ -49,7 +49,7 @@ class Recorder:
             group.create_task(self._look_for_due())
 
     async def drained(self) -> None:
-        """Until everything that was recorded so far is written or dropped."""
+        """Waits until everything that was recorded so far is written or dropped."""
         await self._queue.join()
 
     def _put(self, write: Write) -> None:

@@ -41,12 +41,12 @@ def election(name: str, namespace: str, terms: Terms = USUAL, identity: str = ""
 async def lead(
     client: Client, candidate: Election, work: Callable[[], Awaitable[None]], reporter: Reporter | None = None
 ) -> None:
-    """Wait for leadership, then run `work`. LeadershipLost if it is lost before `work` ends.
+    """Waits for leadership, then runs `work`. LeadershipLost if it is lost before `work` ends.
 
     `reporter`: the identity of events about the lease; None: no events."""
     await acquire(client, candidate)
     LOG.info("%s became leader", candidate.identity)
-    telling = asyncio.ensure_future(_told(client, candidate, reporter, "became leader"))
+    writing = asyncio.ensure_future(_write_event(client, candidate, reporter, "became leader"))
     working = asyncio.ensure_future(work())
     renewing = asyncio.ensure_future(_renew_until_lost(client, candidate))
     try:
@@ -59,9 +59,9 @@ async def lead(
     finally:
         await _cancelled(renewing)
         await _cancelled(working)
-        await _cancelled(telling)
+        await _cancelled(writing)
         await release(client, candidate)
-        await _told(client, candidate, reporter, "stopped leading")
+        await _write_event(client, candidate, reporter, "stopped leading")
 
 
 async def acquire(client: Client, candidate: Election) -> None:
@@ -71,7 +71,7 @@ async def acquire(client: Client, candidate: Election) -> None:
 
 
 async def attempt(client: Client, candidate: Election, seconds: float = math.inf) -> bool:
-    """One attempt to acquire or renew the lease, within `seconds`; False: another candidate holds it."""
+    """Makes one attempt to acquire or renew the lease, within `seconds`; False: another candidate holds it."""
     try:
         async with client.sender.clock.timeout(min(seconds, max(1.0, candidate.terms.renew / 2))):
             return await _attempted(client, candidate)
@@ -82,7 +82,7 @@ async def attempt(client: Client, candidate: Election, seconds: float = math.inf
 
 
 async def release(client: Client, candidate: Election) -> None:
-    """Best effort: without it, another candidate takes over when the lease expires."""
+    """Releases the lease, best effort: otherwise another candidate takes over when it expires."""
     lease = candidate.released(client.sender.clock.wall())
     if lease is None:
         return
@@ -93,7 +93,7 @@ async def release(client: Client, candidate: Election) -> None:
         LOG.info("Failed to release lease: %s", str(problem) or "no answer in time")
 
 
-async def _told(client: Client, candidate: Election, reporter: Reporter | None, what: str) -> None:
+async def _write_event(client: Client, candidate: Election, reporter: Reporter | None, what: str) -> None:
     """Writes an event about the lease, as kube-scheduler does; best effort, within `PATIENCE`."""
     if reporter is None:
         return
@@ -122,7 +122,7 @@ async def _renew_until_lost(client: Client, candidate: Election) -> None:
 
 async def _attempted(client: Client, candidate: Election) -> bool:
     clock = client.sender.clock
-    if candidate.needs_look:
+    if candidate.must_read:
         candidate.saw(await _read(client, candidate), clock.now())
     sent_at = clock.now()
     wanted = candidate.wanted(sent_at, clock.wall())

@@ -71,8 +71,8 @@ class Election:
         return self._seen.metadata.uid if self._seen else ""
 
     @property
-    def needs_look(self) -> bool:
-        """A leader renews from its last write; after a failure it reads the record first."""
+    def must_read(self) -> bool:
+        """Whether to read the record first. A leader renews from its last write, except after a failure."""
         return not self._may_skip_look
 
     def saw(self, lease: Lease | None, now: float) -> None:

@@ -144,5 +144,7 @@ def impersonating(
 ) -> Headers:
     """`extra` holds user attributes by key; keys are percent-encoded in the header's name."""
     named = [("Impersonate-User", user), ("Impersonate-Uid", uid), *(("Impersonate-Group", group) for group in groups)]
-    told = [(f"Impersonate-Extra-{quote(name, safe='')}", value) for name, values in extra.items() for value in values]
-    return tuple((name, value) for name, value in [*named, *told] if value)
+    extras = [
+        (f"Impersonate-Extra-{quote(name, safe='')}", value) for name, values in extra.items() for value in values
+    ]
+    return tuple((name, value) for name, value in [*named, *extras] if value)

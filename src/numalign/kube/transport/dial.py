@@ -169,7 +169,7 @@ class ProxyReplies(asyncio.Protocol):
 
 
 async def open_tunnel(proxy: Proxy, server: Server, transport: asyncio.Transport, dialogue: ProxyReplies) -> None:
-    """Returns when the proxy has opened the tunnel; Refused if it does not."""
+    """Returns when the proxy has opened the tunnel; ProxyRefused if it does not."""
     ask = _by_socks if proxy.scheme.startswith("socks") else _by_connect
     try:
         await ask(proxy, server, transport, dialogue)

@@ -90,7 +90,7 @@ class Sender:
         """The identity it belongs to, and since when."""
 
     async def call(self, request: Request, wanted: Wanted = always) -> bytes:
-        """The body of the answer; repeats the call as `retries` allows, and while `wanted` returns True."""
+        """The body of the answer; repeats the call as `retry_pause` allows, and while `wanted` returns True."""
         tries, refused_login = 0, False
         while True:
             tries += 1

@@ -40,7 +40,7 @@ class Contexts:
     _kept: tuple[object, ssl.SSLContext] | None = field(default=None, repr=False)
 
     def context(self, certificate: Certificate | None) -> ssl.SSLContext:
-        """While a file is being replaced, the previous context stays."""
+        """The current context. While a file is being replaced, the previous one stays."""
         try:
             version = (certificate, self._changed_at())
             if self._kept is None or self._kept[0] != version:

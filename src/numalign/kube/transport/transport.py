@@ -120,7 +120,7 @@ class Transport:
     async def stream(
         self, request: Request, headers: Headers, context: ssl.SSLContext | None
     ) -> AsyncIterator[IncomingResponse]:
-        """An answer that has started; read it with `Answer.read`. The block may be left at any time."""
+        """An answer that has started; read it with `IncomingResponse.read`. The block may be left at any time."""
         connection = await self._opened(context)
         try:
             answer = connection.send(self._bytes(request, headers))

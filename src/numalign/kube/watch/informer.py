@@ -19,7 +19,7 @@ from numalign.kube.lists import Unreadable
 from numalign.kube.resources import Named, Status, Target
 from numalign.kube.transport.connection import IncomingResponse
 from numalign.kube.watch.store import Change, ListedObjects, Store
-from numalign.kube.watch.watch import Follow, LookAtAll, Meaning, Wait, Watch
+from numalign.kube.watch.watch import Follow, ListAll, Meaning, Wait, Watch
 
 FIRST_INTERVAL: Final = 15.0
 LONGEST_INTERVAL: Final = 900.0
@@ -34,7 +34,7 @@ class Outage:
     _pause: float = FIRST_INTERVAL
     _quiet_until: float = float("-inf")
     _over: float = float("-inf")
-    _said: bool = False
+    _logged: bool = False
 
     def failed(self, now: float) -> float | None:
         """How long the outage has lasted, if it should be logged now."""
@@ -44,7 +44,7 @@ class Outage:
                 self._pause, self._quiet_until = FIRST_INTERVAL, now
         if now < self._quiet_until:
             return None
-        self._said = True
+        self._logged = True
         self._quiet_until, self._pause = now + self._pause, min(2 * self._pause, LONGEST_INTERVAL)
         return now - self._since
 
@@ -52,9 +52,9 @@ class Outage:
         """How long the outage lasted, if it was logged."""
         if self._since is None:
             return None
-        lasted, said = now - self._since, self._said
-        self._since, self._over, self._said = None, now, False
-        return lasted if said else None
+        lasted, logged = now - self._since, self._logged
+        self._since, self._over, self._logged = None, now, False
+        return lasted if logged else None
 
 
 T = TypeVar("T", bound=Named)
@@ -99,9 +99,9 @@ class Informer(Generic[T]):
         self._stream: IncomingResponse | None = None
         self._left = False
         """Whether this informer ended the last stream."""
-        self._wishes = self._heard = 0
+        self._requested = self._covered = 0
         """The number of requested relists, and how many of them the last relist covers."""
-        self._wished, self._granted = asyncio.Event(), asyncio.Event()
+        self._request_made, self._relisted = asyncio.Event(), asyncio.Event()
 
     @property
     def has_synced(self) -> bool:
@@ -111,15 +111,15 @@ class Informer(Generic[T]):
     async def synced(self) -> None:
         await self._synced.wait()
 
-    async def looked_again(self) -> None:
+    async def relisted(self) -> None:
         """Relists; returns once the store holds the state of this moment or later, and the handler has received it."""
-        self._wishes += 1
-        self._granted.clear()
+        self._requested += 1
+        self._relisted.clear()
         # The caller has a reason to think that the server answers: one attempt skips the back-off.
         self._watch.hurry()
-        self._wished.set()
+        self._request_made.set()
         self._leave_stream()
-        await self._granted.wait()
+        await self._relisted.wait()
 
     async def run(self) -> NoReturn:
         while True:
@@ -131,20 +131,23 @@ class Informer(Generic[T]):
     async def _perform(self) -> None:
         clock = self._sender.clock
         self._left = False
-        if self._heard < self._wishes:
+        if self._covered < self._requested:
             self._watch.forget()
         match self._watch.step(clock.now(), clock.chance()):
             case Wait(seconds):
                 await self._pause(seconds)
-            case LookAtAll():
-                await self._look_at_all()
+            case ListAll():
+                await self._list_all()
             case Follow() as step:
                 await self._follow(step)
 
     async def _pause(self, seconds: float) -> None:
         """Sleeps, unless a relist is requested."""
-        self._wished.clear()
-        turns = [asyncio.ensure_future(self._sender.clock.sleep(seconds)), asyncio.ensure_future(self._wished.wait())]
+        self._request_made.clear()
+        turns = [
+            asyncio.ensure_future(self._sender.clock.sleep(seconds)),
+            asyncio.ensure_future(self._request_made.wait()),
+        ]
         try:
             await asyncio.wait(turns, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -163,7 +166,7 @@ class Informer(Generic[T]):
         if (lasted := self._outage.worked(self._sender.clock.now())) is not None:
             LOG.info("%s: the API server answers again after %.0f s", self._target.words, lasted)
 
-    async def _look_at_all(self) -> None:
+    async def _list_all(self) -> None:
         self._begin_finding()
         token = ""
         while True:
@@ -186,7 +189,7 @@ class Informer(Generic[T]):
             self._watch.opened(clock.now())
             self._worked()
             self._stream = answer
-            if self._heard < self._wishes:
+            if self._covered < self._requested:
                 # Requested while the stream was being opened: it resumes from a version before the request.
                 self._leave_stream()
             try:
@@ -205,26 +208,28 @@ class Informer(Generic[T]):
             for event in self._events(split, piece):
                 if self._take(asked, event):
                     await self._finish_finding()
-        await self._hear(asked, answer, split, self._watch.patience(step))
+        await self._follow_events(asked, answer, split, self._watch.patience(step))
 
-    async def _hear(self, asked: request.Request, answer: IncomingResponse, split: lists.Lines, quiet: float) -> None:
+    async def _follow_events(
+        self, asked: request.Request, answer: IncomingResponse, split: lists.Lines, quiet: float
+    ) -> None:
         """Handles events until the stream ends; TimeoutError after `quiet` seconds of silence."""
         clock, left = self._sender.clock, quiet
         while True:
-            heard: float | None = None
+            received: float | None = None
             try:
                 # A timer for each piece would cost more than reading it. One timer runs for many pieces, and compares
                 # the time of the last one when it fires.
                 async with clock.timeout(left):
                     while piece := await answer.read():
-                        heard = clock.now()
+                        received = clock.now()
                         for event in self._events(split, piece):
                             self._take(asked, event)
                     return
             except TimeoutError:
-                if heard is None:
+                if received is None:
                     raise
-                left = heard + quiet - clock.now()
+                left = received + quiet - clock.now()
 
     def _leave_stream(self) -> None:
         if self._stream is not None:
@@ -262,7 +267,7 @@ class Informer(Generic[T]):
 
     def _use(self, thing: T | Unreadable, meaning: Meaning, gone: bool) -> None:
         if meaning is Meaning.DELIVER:
-            self._tell(self.store.remove(thing) if gone else self.store.put(self._reported(thing)))
+            self._deliver(self.store.remove(thing) if gone else self.store.put(self._reported(thing)))
         elif meaning is Meaning.COLLECT and gone:
             self._finding.discard(thing)
         elif meaning is Meaning.COLLECT:
@@ -271,22 +276,22 @@ class Informer(Generic[T]):
     def _begin_finding(self) -> None:
         self._sender.metrics.relists[self._target.resource.plural] += 1
         self._finding = ListedObjects(self.store)
-        self._heard = self._wishes
+        self._covered = self._requested
 
     async def _finish_finding(self) -> None:
         """Delivers the changes, and yields to other tasks: there may be all pods of a large cluster."""
         found, self._finding = self._finding, ListedObjects(self.store)
         changes = self.store.replace(found)
         for first in range(0, len(changes), AT_ONCE):
-            self._tell(changes[first : first + AT_ONCE])
+            self._deliver(changes[first : first + AT_ONCE])
             await asyncio.sleep(0)
         self._synced.set()
-        if self._heard == self._wishes:
-            self._granted.set()
+        if self._covered == self._requested:
+            self._relisted.set()
         else:
             self._leave_stream()
 
-    def _tell(self, changes: list[Change[T]]) -> None:
+    def _deliver(self, changes: list[Change[T]]) -> None:
         for change in changes:
             self._handler(change)
 

@@ -32,7 +32,7 @@ class Wait(Struct, frozen=True):
     seconds: float
 
 
-class LookAtAll(Struct, frozen=True):
+class ListAll(Struct, frozen=True):
     """List every object, page by page."""
 
 
@@ -42,7 +42,7 @@ class Follow(Struct, frozen=True):
     """Seconds after which the server ends the stream."""
 
 
-Step = Wait | LookAtAll | Follow
+Step = Wait | ListAll | Follow
 
 
 class Meaning(enum.Enum):
@@ -76,7 +76,7 @@ class Watch:
             self.version = ""
         self._initial = not self.version and self.offers_initial
         if not self.version and not self._initial:
-            return LookAtAll()
+            return ListAll()
         # For a resync, the stream's timeout is shortened: the server ends it in order, and no event is cut.
         seconds = max(1, int(min(SHORTEST_STREAM + chance * SPREAD, self._until_resync(now))))
         since = Since(version=self.version, seconds=seconds, initial=self._initial)

@@ -20,9 +20,8 @@ from numalign.kubelet.machine.machine import Machine, Zone
 from numalign.kubelet.memory.state import Block, MemoryState, ReusableMemory, Table, ZoneMemory, Zones, charge, release
 from numalign.kubelet.refusals import EMPTY_POD_SHARED_POOL, Refusal, StartRefusal, Undecided
 from numalign.kubelet.settings import Settings
-from numalign.kubelet.topologymanager import hints as topologyhints
 from numalign.kubelet.topologymanager import mask as masks
-from numalign.kubelet.topologymanager.hints import Groups, Hint, HintList, Room, Supply, UnlistedHints
+from numalign.kubelet.topologymanager.hints import Groups, Hint, HintList, Room, Supply, UnlistedHints, best_for_memory
 from numalign.kubelet.topologymanager.mask import Mask
 from numalign.kubelet.topologymanager.merge import HintMap
 from numalign.kubelet.versions import Behaviour, behaviour
@@ -228,7 +227,7 @@ class StaticMemory(Struct, frozen=True, dict=True):
             return None
         if resourcenames.MEMORY not in request:
             raise Undecided("the kubelet crashes on a container that requests hugepages and no memory")
-        return topologyhints.best_for_memory(self._suiting(state, pod, request), including)
+        return best_for_memory(self._suiting(state, pod, request), including)
 
     # Release and collection
 
@@ -333,7 +332,7 @@ def start_memory_manager(machine: Machine, settings: Settings) -> StaticMemory |
     return StaticMemory(allocatable, behaviour(settings.minor))
 
 
-def restarted(policy: StaticMemory, checkpoint: MemoryState) -> MemoryState:
+def restart_memory_manager(policy: StaticMemory, checkpoint: MemoryState) -> MemoryState:
     """The state that a new process takes over, if it follows from the recorded blocks (kubelet spec 6.8)."""
     if not checkpoint.zones:
         if checkpoint.blocks:

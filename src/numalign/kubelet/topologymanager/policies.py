@@ -13,9 +13,8 @@ from typing import Final
 from msgspec import Struct
 
 from numalign.kubelet.settings import TopologyPolicy
-from numalign.kubelet.topologymanager import merge as merging
 from numalign.kubelet.topologymanager.hints import Hint, HintList
-from numalign.kubelet.topologymanager.merge import HintMap, Hints, Merge, Rules
+from numalign.kubelet.topologymanager.merge import HintMap, Hints, Merge, Rules, gathered
 
 ANY_ZONE: Final = Hint(None, False)
 
@@ -41,7 +40,7 @@ class PolicyResult(Struct, frozen=True, dict=True):
 
 def merge(providers: Iterable[HintMap | None], rules: Rules) -> PolicyResult:
     """What the node's policy makes of the answers of all providers."""
-    return POLICIES[rules.policy](merging.of(providers, rules))
+    return POLICIES[rules.policy](gathered(providers, rules))
 
 
 def none(merge: Merge) -> PolicyResult:

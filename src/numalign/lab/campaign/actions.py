@@ -5,8 +5,6 @@ return after the time that the script sets. At a rest all programs run and no po
 if it runs, has ended, or waits with a reason and fits on no node according to the model and the kubelets' checkpoints.
 A pod that does not get there in time is stuck."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import signal
@@ -112,7 +110,7 @@ class Actions:
         self._history.write("up", name=fault.part)
         if fault.part == SERVER:
             # Watches take up to a minute to reconnect by themselves.
-            await self._watching.looked_again()
+            await self._watching.relisted()
 
 
 async def insist(call: Callable[[], Awaitable[T]]) -> T:
@@ -141,7 +139,7 @@ class RestChecks:
 
     async def rest(self) -> None:
         """Wait until all pods are in their right state or the time is over; record stuck pods once."""
-        await self._watching.looked_again()
+        await self._watching.relisted()
         calm, left = 0, PATIENCE / LOOK
         while calm < CALM and left > 0:
             await asyncio.sleep(LOOK)

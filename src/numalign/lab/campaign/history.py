@@ -95,10 +95,6 @@ def encode(lines: Iterable[HistoryLine]) -> bytes:
     return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
 
 
-def decode(raw: bytes) -> list[HistoryLine]:
-    return [msgspec.json.decode(line, type=HistoryLine) for line in raw.splitlines()]
-
-
 class PodHistory(Struct):
     """One pod's life. Times are seconds from the start; None means that the event did not happen."""
 

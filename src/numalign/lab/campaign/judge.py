@@ -5,8 +5,6 @@ CPUs, memory or devices outside every predicted set of zones; compared only wher
 Both exclude what `exemptions` lists. Lost: a pod that at a rest neither runs nor has a reason to wait, or that ended or
 vanished by itself. Late: a report behind its kubelet."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 

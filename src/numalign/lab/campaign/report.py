@@ -2,8 +2,6 @@
 
 `run` builds it, `numalign lab campaign` prints it."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence

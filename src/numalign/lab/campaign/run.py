@@ -5,8 +5,6 @@ either way. A kubelet that is killed between two writes of its memory state refu
 remove policy state file"). The campaign then drains the node and removes the file, as an operator would, and records
 this as a fault."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 from collections import Counter

@@ -6,8 +6,6 @@ so that none waits for ever. An annotation tells the lab's runtime, which runs n
 program is stopped twice at the same time, and all run again before the next rest, in which the campaign checks every
 pod."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, Literal
@@ -108,12 +106,7 @@ def _drawn(name: str, home: NodeSpec, chances: random.Random) -> Body:
     if chances.random() < PINNED:
         spec["nodeSelector"] = {"kubernetes.io/hostname": home.name}
     annotations = {SECONDS: ",".join(f"{each}={seconds:.1f}" for each, seconds in lasts.items())} if lasts else {}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "annotations": annotations},
-        "spec": spec,
-    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "annotations": annotations}, "spec": spec}
 
 
 def _before(machine: Machine, chances: random.Random) -> Sequence[Body]:

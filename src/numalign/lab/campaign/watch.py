@@ -3,8 +3,6 @@
 `run` runs it during the whole campaign. Checkpoints are read several times a second, because a kubelet removes a pod's
 assignments soon after its end. An agent's report is compared with the checkpoint for pods that are not terminating."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -87,7 +85,7 @@ def _of_pod(machine: Machine, found: Checkpoints, uid: str) -> Iterable[tuple[st
 
 
 def _zones_of(machine: Machine, cpus: int) -> Zones:
-    return tuple(zone for zone, members in topology.of(machine).zones.items() if members & cpus)
+    return tuple(zone for zone, members in topology.discover(machine).zones.items() if members & cpus)
 
 
 def _device_zones(found: Checkpoints, held: Mapping[str, frozenset[str]]) -> tuple[Zones, ...]:
@@ -123,10 +121,10 @@ class Observer:
         beside: dict[str, tasks.Part] = {"nodes": self._of_nodes.run(), "reports": self._of_reports.run()}
         await tasks.together(self._look(), {"pods": self._informed.run(), **beside})
 
-    async def looked_again(self) -> None:
+    async def relisted(self) -> None:
         """Wait until the current state is known."""
         informers = (self._informed, self._of_nodes, self._of_reports)
-        await asyncio.gather(*(each.looked_again() for each in informers))
+        await asyncio.gather(*(each.relisted() for each in informers))
 
     def _pod(self, change: Change[Pod]) -> None:
         if change.new is None:

@@ -3,8 +3,6 @@
 All judges use it. Every key of either side counts, the order of lists counts, and 1, 1.0 and true are three different
 values."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any

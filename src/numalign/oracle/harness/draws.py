@@ -1,7 +1,5 @@
 """Random draws that all generators use."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from random import Random
 from typing import TypeVar

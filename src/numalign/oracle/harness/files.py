@@ -3,8 +3,6 @@
 A file is plain or compressed with gzip or xz, detected by content. It holds one value per line, or one document that is
 a case or a list of cases. A file that cannot be read raises a `BadObject` that names the file and the line."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import lzma

@@ -4,8 +4,6 @@
 help to write one for cases in JSON. Reductions are tried greedily, larger parts first, and each candidate is put to
 both sides again."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from typing import Any

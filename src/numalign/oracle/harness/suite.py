@@ -4,8 +4,6 @@
 added. A deliberate difference is a rule on the input, never on a case's name, with an entry in
 docs/compatibility/plugin.md."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Any

@@ -4,8 +4,6 @@ The recorder chose the affinity of each container, so it is an input. The pod de
 and removed; a recording with more or fewer of them differs. `cpu_distribute` has no hints and no removals. In
 `cpu_livelock` the kubelet never returns, and the only right answer of the model is to say so."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from msgspec import UNSET, Struct, UnsetType, structs
@@ -168,11 +166,7 @@ def answer_distributed(case: CpuCase, origin: CaseOrigin) -> CpuAnswer:
     full = answer(case, origin)
     steps = tuple(structs.replace(step, hints=None) for step in full.steps or ())
     return structs.replace(
-        full,
-        steps=UNSET if full.steps is UNSET else steps,
-        pod_hints=None,
-        pod_hints_after=None,
-        removals=UNSET,
+        full, steps=UNSET if full.steps is UNSET else steps, pod_hints=None, pod_hints_after=None, removals=UNSET
     )
 
 

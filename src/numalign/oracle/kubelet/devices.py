@@ -3,8 +3,6 @@
 Without a preference of the plugin the kubelet picks at random among equal devices. For those resources the recordings
 hold the number of devices by class (aligned, unaligned, without topology) instead of their ids (kubelet spec 7)."""
 
-from __future__ import annotations
-
 from msgspec import UNSET, Struct, UnsetType
 
 from numalign.kubelet import versions

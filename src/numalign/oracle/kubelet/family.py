@@ -3,8 +3,6 @@
 A family's module defines the schema twice. `Case` has the inputs, which is all that the model sees. `Answer` repeats
 them and adds the model's results, so a recorded field outside the schema counts as a difference."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any

@@ -5,8 +5,6 @@ recording field by field. A value that a recording omits is UNSET here, never No
 can be written exactly as it was read. Cases name a topology of the table beside them (`topologies.json`), and add
 memory and devices."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Annotated, Any, TypeVar

@@ -1,7 +1,5 @@
 """Recorded pods under the static memory policy: initial state, hints, allocation and removal, op by op."""
 
-from __future__ import annotations
-
 from msgspec import UNSET, Struct, UnsetType
 
 from numalign.kubelet.demand import PodDemand

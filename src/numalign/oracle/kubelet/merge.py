@@ -1,7 +1,5 @@
 """Recorded merges of the topology manager: the providers' hints, the merged hint, and whether it admits the pod."""
 
-from __future__ import annotations
-
 from msgspec import Struct
 
 from numalign.kubelet.settings import TopologyPolicy

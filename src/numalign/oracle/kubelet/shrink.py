@@ -4,8 +4,6 @@
 pods, masks and devices of zones, requests of resources. A candidate with a flaw that its origin does not have is not
 tried; otherwise the real managers and the model would disagree about CPUs that no machine has."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from functools import partial

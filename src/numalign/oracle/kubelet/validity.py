@@ -4,8 +4,6 @@
 have is empty. A case is valid if everything that it names exists and its node is possible. Generated cases are valid. A
 case that only names its machine is not checked against it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from math import ceil
 

@@ -4,8 +4,6 @@
 file, line and field before anything is replayed. An expected field that is missing in a case is a difference, not an
 error in the file."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
@@ -127,10 +125,7 @@ def topologies_in(folder: Path) -> Topologies:
         if path.exists():
             return _table(path)
     raise BadObject(
-        files.KIND,
-        files.name(folder / TABLE),
-        "",
-        "is missing; the cases beside it name machines that it describes",
+        files.KIND, files.name(folder / TABLE), "", "is missing; the cases beside it name machines that it describes"
     )
 
 

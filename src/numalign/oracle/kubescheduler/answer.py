@@ -4,8 +4,6 @@
 reports (kube-scheduler spec 1.1), with the settings and the objects of the case. How the framework combines the answers
 of plugins is repeated here (kube-scheduler spec 4.6, 4.7), so that the weights of scores are compared too."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
@@ -188,7 +186,7 @@ class Cycle:
         elif prepared is not None:
             self.asked.append((rule, prepared))
             if prepared.only is not None:
-                self.pre_filters[rule.name] = _narrowed(prepared.only)
+                self.pre_filters[rule.name] = {"code": SUCCESS, "reasons": [], "nodes": sorted(prepared.only)}
 
     def filters(self) -> Answer:
         """By node and plugin."""
@@ -276,10 +274,6 @@ def _first(refusals: Mapping[str, Answer], cycle: Cycle) -> Answer:
 
 def _status(refusal: Refusal) -> Answer:
     return {"code": UNRESOLVABLE if refusal.unresolvable else REFUSED, "reasons": sorted(refusal.reasons)}
-
-
-def _narrowed(only: frozenset[str]) -> Answer:
-    return {"code": SUCCESS, "reasons": [], "nodes": sorted(only)}
 
 
 def _by_name(names: list[str], scores: Iterable[Any]) -> dict[str, int]:

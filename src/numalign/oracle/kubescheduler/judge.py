@@ -4,8 +4,6 @@
 entry in docs/develop/oracle-scheduler.md. Its rule looks at the case and the real answer, never at ours, so that it
 cannot hide an error of ours."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping

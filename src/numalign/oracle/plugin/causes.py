@@ -5,8 +5,6 @@ it.
 that alters an answer is a cause. What a history must contain for a change to show is a rule on the input only. It is
 necessary, not sufficient: changes without their occasion are applied first and must alter nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final
 

@@ -3,8 +3,6 @@
 `replay` uses it to replay v0.34.7. Each defect is an entry of docs/compatibility/plugin.md. Where the plugin would
 panic, `Crashed` is raised."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import combinations
 from typing import Final

@@ -4,8 +4,6 @@
 Kubernetes 1.34, with which v0.34.7 of the plugin is built: it differs for pods with an empty `spec.resources`, and
 where requests and limits differ per container but not in sum (docs/develop/oracle-reference.md, 7)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 

@@ -5,8 +5,6 @@ may differ only where the compatibility pages have an entry. Answers are compare
 equal, of an inconsistent-accounting error only the first reason counts (the second depends on the order of a Go map),
 reports are compared as decoded, amounts by value."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 

@@ -2,8 +2,6 @@
 
 Each is compared with the agent's module for it, on real files and an embedded API server."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import tempfile

@@ -5,8 +5,6 @@ as a kubelet reports them; the rest are edge cases: empty lists, unknown ids, du
 one: equal, or different on purpose by a rule on its input. Where the real program panics, a rule must predict it, and
 ours must answer."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from random import Random
 from typing import Any, Final

@@ -3,8 +3,6 @@
 A rule names the numbers that a defect affects. `reports` accepts a difference only if everything that no rule
 affects is equal."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
@@ -69,12 +67,8 @@ def not_as_offered(row: Raw) -> frozenset[Number]:
     them."""
     offered, held = states.zones_of(row), _zones_of(each for one in _containers(row) for each in one.devices)
     apart = ((zone, key[0]) for key, zones in held.items() for zone in zones ^ offered.get(key, set()))
-    missing = {cpu for container in _containers(row) for cpu in container.cpus} - {*_offered_cpus(row)}
+    missing = {cpu for container in _containers(row) for cpu in container.cpus} - {*states.allocatable(row).cpus}
     return _numbers([*apart, *((zone, resourcenames.CPU) for zone in _zones_with(row, missing))], AVAILABLE)
-
-
-def _offered_cpus(row: Raw) -> tuple[int, ...]:
-    return states.allocatable(row).cpus
 
 
 def _zones_of(entries: Iterable[DeviceEntry]) -> dict[tuple[str, str], set[int]]:

@@ -4,8 +4,6 @@
 the input names it, and everything that the defect does not affect must be equal. The agent counts every listed pod;
 where the updater counts less, it must be exactly what it leaves out for a documented reason."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -240,9 +238,7 @@ SCANNED: Final = (
     DeliberateDifference("shared-cpus", "what the kubelet lists for a pod is the pod's", _shares_cpus, _as_believed),
 )
 UNKNOWN_PODS: Final = DeliberateDifference(
-    *NOT_KNOWN,
-    lambda row: not row.get("live"),
-    lambda case: case["expect"].get("error") in ("not-found", "lister"),
+    *NOT_KNOWN, lambda row: not row.get("live"), lambda case: case["expect"].get("error") in ("not-found", "lister")
 )
 
 SUITES: tuple[Suite, ...] = (

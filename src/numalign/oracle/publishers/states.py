@@ -4,8 +4,6 @@ The other modules here use it. It converts both publishers' tables into one form
 empty lists and tables. Memory may be recorded in bytes that are no multiple of a page; `scale` is the factor that makes
 it one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 

@@ -2,8 +2,6 @@
 
 Each is compared with the agent's module for it. `reports` compares the complete reports."""
 
-from __future__ import annotations
-
 import re
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence

@@ -3,8 +3,6 @@
 `recorded` calls `recognised` to detect such a file. A row holds input and outcome in one object; the suite decides
 which columns are which. A text that begins with @ refers to another entry of the file."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 

@@ -2,8 +2,6 @@
 
 The same modules answer as in `formats`; the tables have other columns."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

@@ -10,11 +10,8 @@ from __future__ import annotations
 
 from functools import cached_property
 
-import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
-from numalign.placement.columns.changelog import Rows
 from numalign.placement.columns.columns import LARGEST, Columns
 from numalign.placement.columns.shapes import Shape
 
@@ -45,17 +42,8 @@ def _totals(shape: Shape, columns: Columns) -> PodRequests:
     return PodRequests(tuple(asked), tuple(asked.values()))
 
 
-def fits(columns: Columns, rows: Rows, totals: PodRequests) -> NDArray[np.bool_]:
-    """Which of the rows have room."""
-    where = slice(len(rows)) if rows is columns.every_row else rows
-    room: NDArray[np.bool_] = columns.pods[where] < columns.most_pods[where]
-    for column, amount in totals.pairs:
-        room &= columns.requested[where, column] + amount <= columns.offered[where, column]
-    return room
-
-
 def fits_row(columns: Columns, row: int, totals: PodRequests) -> bool:
-    """The same for one row, without the price of arrays."""
+    """Whether the row has room; kernels compare the same for many rows."""
     flat = columns.flat
     if flat.pods[row] >= flat.most_pods[row]:
         return False

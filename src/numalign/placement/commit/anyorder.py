@@ -20,23 +20,23 @@ from numalign.placement.rowmodel.state import RowState
 FEW = 4
 """Pods up to which all orders are tried: that is exact, and for four pods 64 evaluations."""
 ROUNDS = 12
-"""Masks only grow, so it ends; sets that take longer than this are left to the next report."""
+"""Rounds of widening. Masks only grow, so the search ends; sets that need more rounds count as not certain."""
 
 Masks = tuple[tuple[int, ...], ...]
 
 
 class PendingPod(Struct):
-    """One of the pods: where it may be, as far as the search has come. No program: it stays as it is."""
+    """A pod of the search, with the places found for it so far. Without a program its places do not change."""
 
     program: Program | None
     entries: tuple[Entry, ...] = ()
     possible: Masks = ()
     is_anywhere: bool = False
-    """It has to be admitted, and may be anywhere as it is."""
+    """Whether the pod may be in any zone already. It must be admitted, but its places do not grow."""
 
 
 class AnyOrderPlacement(Struct, frozen=True):
-    """The newcomer's verdict, and pending pods that may be in more places than was known."""
+    """The new pod's verdict, and pending pods that may be in more places than predicted."""
 
     verdict: RowVerdict
     revised: tuple[Holding, ...]
@@ -45,7 +45,7 @@ class AnyOrderPlacement(Struct, frozen=True):
 def place(
     settled: RowState, pending: Sequence[Holding], program: Program, program_of: Callable[[int], Program | None]
 ) -> AnyOrderPlacement | None:
-    """Room for the newcomer in every order; None: there may be none in some."""
+    """Places for the new pod that hold in every order; None: some order may leave none."""
     members = [PendingPod(program_of(each.shape), *_held(each), each.promised) for each in pending]
     members.append(PendingPod(program))
     if len(members) <= FEW and all(member.program is not None and not member.is_anywhere for member in members):
@@ -61,7 +61,7 @@ def _held(holding: Holding) -> tuple[tuple[Entry, ...], Masks]:
 
 
 def _in_all_orders(row: RowState, members: Sequence[PendingPod], left: Sequence[PendingPod]) -> bool:
-    """Try those that are left in every order; equal ones are interchangeable, so one of each kind goes first."""
+    """Tries the remaining pods in every order. Equal pods are interchangeable, so one of each kind goes first."""
     for first in {id(member.program): member for member in left}.values():
         verdict = evaluate.evaluate(row, first.program) if first.program else None
         if verdict is None or not verdict.fits:
@@ -88,7 +88,7 @@ def _whatever_comes_first(settled: RowState, members: Sequence[PendingPod]) -> b
 
 
 def _among(settled: RowState, members: Iterable[PendingPod], member: PendingPod) -> RowVerdict | None:
-    """The member's verdict with all others as maybes; None unless it fits."""
+    """The pod's verdict with all others as charges that may be there or not; None unless it fits."""
     if member.program is None:
         return RowVerdict(code=evaluate.Verdict.FITS, possible=member.possible, entries=member.entries)
     others = (entry for other in members if other is not member for entry in other.entries)
@@ -99,7 +99,7 @@ def _among(settled: RowState, members: Iterable[PendingPod], member: PendingPod)
 
 
 def _widen(member: PendingPod, verdict: RowVerdict) -> bool:
-    """Let the member be where the verdict says, and still where it was before."""
+    """Adds the places of the verdict to the places of the pod."""
     if not member.possible and not member.entries:
         entries, possible = verdict.everything, verdict.possible
     else:
@@ -113,7 +113,7 @@ def _widen(member: PendingPod, verdict: RowVerdict) -> bool:
 
 
 def _either(before: tuple[Entry, ...], now: tuple[Entry, ...]) -> tuple[Entry, ...]:
-    """Entries that allow what either allows. Columns that did not change stay as exact as they are."""
+    """Entries that cover both. Columns that did not change stay as they are."""
     found: list[Entry] = []
     for column in sorted({entry.column for entry in before + now}):
         old = [entry for entry in before if entry.column == column]

@@ -13,8 +13,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from numalign.api.objects.pod import Pod
-from numalign.kubelet import admission
-from numalign.kubelet import demand as demands
+from numalign.kubelet import admission, demand
 from numalign.kubelet.demand import Role
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import ContainerPlacement, KubeletState
@@ -30,7 +29,7 @@ from numalign.placement.rowmodel.state import RowState
 
 
 class AdmissionQuestion(Struct, frozen=True, kw_only=True):
-    """A pod for a node whose managers are known. `row`: with all pending pods charged."""
+    """A pod, and a node whose managers are restored. `row`: the node's row with all pending pods charged."""
 
     kubelet: Kubelet
     state: KubeletState
@@ -42,7 +41,7 @@ class AdmissionQuestion(Struct, frozen=True, kw_only=True):
 
 
 def answer(question: AdmissionQuestion) -> RowVerdict:
-    """What the managers do with the pod; it is in `possible` where it is aligned, even if to all zones."""
+    """The managers' verdict on the pod. `possible` has its zones if it is aligned, even to all zones."""
     state = question.state
     for pod in question.pending:
         state, outcome = admission.align(question.kubelet, state, pod)
@@ -63,7 +62,7 @@ def _not(code: Verdict, cause: Cause) -> RowVerdict:
 
 
 def _hangs_on_devices(question: AdmissionQuestion) -> bool:
-    """Whether devices that the kubelet or a plugin chooses freely are asked for more than once."""
+    """Whether the answer depends on which devices the kubelet or a plugin chooses."""
     row = question.row
     asked = Counter(column for step in question.program.steps for column, count in step.ask.devices if count)
     unsettled = {entry.column for entry in row.entries}
@@ -113,7 +112,7 @@ class _Held:
     def __init__(self, question: AdmissionQuestion, after: KubeletState) -> None:
         self.question = question
         self.state = after
-        self.demand = demands.of(question.pod, question.kubelet.reading)
+        self.demand = demand.of(question.pod, question.kubelet.reading)
         self.zones = question.row.rules.zones
 
     def cpus(self) -> Iterator[Entry]:

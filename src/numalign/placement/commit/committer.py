@@ -17,16 +17,14 @@ from msgspec import Struct, structs
 
 from numalign.api.caches import BoundedCache
 from numalign.api.objects.pod import Pod
-from numalign.kubelet import admission
-from numalign.kubelet import demand as demands
+from numalign.kubelet import admission, demand
 from numalign.kubelet.state import KubeletState
 from numalign.placement.columns import requests
 from numalign.placement.columns.holdings import ContainerZones, Entry, Holding, Source
 from numalign.placement.columns.noderules import NodeRules
 from numalign.placement.columns.requests import Program
 from numalign.placement.columns.shapes import Shape, Shapes
-from numalign.placement.commit import anyorder, askkubelet, restorekubelet
-from numalign.placement.commit import place as commit
+from numalign.placement.commit import anyorder, askkubelet, place, restorekubelet
 from numalign.placement.commit.askkubelet import AdmissionQuestion
 from numalign.placement.commit.place import Newcomer, Path, Placement
 from numalign.placement.commit.restorekubelet import RestoredKubelet
@@ -39,19 +37,19 @@ from numalign.placement.rowmodel.evaluate import RowVerdict, Verdict
 NOT_DECIDED = RowVerdict(code=Verdict.NOT_DECIDED)
 NOBODY_COMES: Final[Mapping[str, Pod]] = MappingProxyType({})
 MOST_ALONE: Final = 4096
-"""Placements that are remembered."""
+"""Placements that are cached."""
 Looks = tuple[object, ...]
 
 
 class CommittedPod(Struct, frozen=True):
-    """What the pod holds, and what is known otherwise of pods that are pending beside it."""
+    """What the pod holds, and the changed holdings of pods that are pending on the node."""
 
     holding: Holding
     revised: tuple[Holding, ...] = ()
 
 
 class Committer:
-    """`paths` counts how placements were found."""
+    """Places pods on rows of the ledger. `paths` counts how placements were found."""
 
     def __init__(self, mirror: LedgerSync, shapes: Shapes, *, trust_bind_order: bool) -> None:
         self.paths: Counter[str] = Counter()
@@ -62,10 +60,10 @@ class Committer:
         """Where no pod is pending, and numbers alone decide."""
 
     def place(self, pod: Pod, shape: Shape, row: Row, coming: Mapping[str, Pod] = NOBODY_COMES) -> CommittedPod | None:
-        """None: the pod is not certain to be admitted there, whatever the order in which pods arrive.
+        """The pod's placement; None: it is not certain that the kubelet admits it in every order of arrival.
 
-        `coming`: pods by uid that the row has as pending, and that the ledger does not know."""
-        # At a start the same pods are found on thousands of nodes that look the same.
+        `coming`: pods by uid that the row has as pending and that the ledger does not have."""
+        # At a start the same pods are placed on thousands of equal nodes.
         looks = _looks(shape, row) if not row.pending else None
         known = self._alone.get(looks) if looks is not None else None
         placement = known or self._found(pod, shape, row, coming)
@@ -78,7 +76,7 @@ class Committer:
 
     def _found(self, pod: Pod, shape: Shape, row: Row, coming: Mapping[str, Pod]) -> Placement:
         rules = row.facts.rules
-        return commit.place(
+        return place.place(
             rows.settled(row, self._mirror.columns.resources),
             [each if each.promised else _as_far_as_known(each) for each in row.pending],
             Newcomer(shape.number, lambda: self._answer(pod, shape, row, coming)),
@@ -87,7 +85,7 @@ class Committer:
         )
 
     def revised(self, row: Row) -> Sequence[Holding]:
-        """Pending pods that may be in more places than was known, the row having more room than they were placed on."""
+        """Pending pods that may get other zones, because the row has more free than when they were placed."""
         rules, resources = row.facts.rules, self._mirror.columns.resources
         settled = rows.settled(row, resources)
         pending = [_as_far_as_known(each) for each in row.pending]
@@ -111,30 +109,30 @@ class Committer:
         )
 
     def program(self, number: int, rules: NodeRules) -> Program | None:
-        """What nodes of these rules are asked for a shape; None: of this pod no spec was seen."""
+        """The program of a shape under these rules; None: the pod's spec was not seen."""
         if number < 0:
             return None
         return requests.program(self._shapes.all[number], rules, self._mirror.columns.resources)
 
     def forget_shapes(self) -> None:
-        """Some of them are not needed any more."""
+        """Drops cached placements, because some shapes are no longer kept."""
         self._alone.clear()
 
     def _answer(self, pod: Pod, shape: Shape, row: Row, coming: Mapping[str, Pod]) -> RowVerdict:
-        """By the kubelet's own managers (engine spec R9)."""
-        topology, book = self._mirror.topology(row.facts.node), self._mirror.ledger.node(row.facts.node)
+        """The answer of the restored managers (engine spec R9)."""
+        topology, node_ledger = self._mirror.topology(row.facts.node), self._mirror.ledger.node(row.facts.node)
         program = self.program(shape.number, row.facts.rules)
-        if topology is None or book is None or program is None or _has_left(book):
+        if topology is None or node_ledger is None or program is None or _has_left(node_ledger):
             return NOT_DECIDED
         resources = self._mirror.columns.resources
-        pods = {**{uid: record.pod for uid, record in book.records.items()}, **coming}
+        pods = {**{uid: record.pod for uid, record in node_ledger.records.items()}, **coming}
         restored = restorekubelet.restored(topology, {each.metadata.full_name: each for each in pods.values()})
         if restored is None:
             return NOT_DECIDED
         return askkubelet.answer(
             AdmissionQuestion(
                 kubelet=restored.kubelet,
-                state=_without(restored, [uid for uid, record in book.records.items() if record.absent]),
+                state=_without(restored, [uid for uid, record in node_ledger.records.items() if record.absent]),
                 pending=[pods[each.uid] for each in row.pending],
                 pod=pod,
                 program=program,
@@ -145,7 +143,7 @@ class Committer:
 
 
 def _looks(shape: Shape, row: Row) -> Looks:
-    """All that decides where a pod of this shape goes on a row without pending pods, but for what ids decide."""
+    """Equal for rows without pending pods on which pods of this shape get the same zones, unless ids decide."""
     facts = row.facts
     return (
         shape.number,
@@ -162,14 +160,17 @@ def _looks(shape: Shape, row: Row) -> Looks:
     )
 
 
-def _has_left(book: NodeLedger) -> bool:
-    """Whether a pod left after the report, which still shows it. One that the report never had takes no room, and
-    may be remembered for minutes where nothing else happens."""
-    return any(record.life is not PodLife.LIVE and record.cover is not Cover.NO for record in book.records.values())
+def _has_left(node_ledger: NodeLedger) -> bool:
+    """Whether a pod that the report still shows has ended.
+
+    An ended pod that no report covered holds nothing, and its record may stay for minutes."""
+    return any(
+        record.life is not PodLife.LIVE and record.cover is not Cover.NO for record in node_ledger.records.values()
+    )
 
 
 def _without(restored: RestoredKubelet, uids: Iterable[str]) -> KubeletState:
-    """As if these pods had ended."""
+    """The restored kubelet as if these pods had ended."""
     state = restored.state
     for uid in uids:
         state = state.without_pod(uid)
@@ -177,12 +178,12 @@ def _without(restored: RestoredKubelet, uids: Iterable[str]) -> KubeletState:
 
 
 def _as_far_as_known(holding: Holding) -> Holding:
-    """A pod that may be anywhere stays so: it is no use to ask where a pod of its shape would go."""
+    """Without the shape for a pod that may be in any zone: the model cannot say more about it."""
     return holding if holding.source is not Source.UNKNOWN else structs.replace(holding, shape=-1)
 
 
 def _either(before: Holding, now: Holding) -> Holding:
-    """A pod that is where it was predicted to be, or where it would go by now."""
+    """The holding of a pod that has the predicted zones or those that it would get now."""
     masks = {each.container: each.possible for each in before.containers}
     containers = tuple(
         ContainerZones(each.container, tuple(sorted({*each.possible, *masks.get(each.container, ())})))
@@ -192,7 +193,7 @@ def _either(before: Holding, now: Holding) -> Holding:
 
 
 def _joined(before: Sequence[Entry], now: Sequence[Entry]) -> tuple[Entry, ...]:
-    """By column at most as much as either says, anywhere that either says."""
+    """By column the larger amount, in the zones of both."""
     found = []
     for column in sorted({entry.column for entry in (*before, *now)}):
         parts = [[entry for entry in half if entry.column == column] for half in (before, now)]
@@ -207,7 +208,7 @@ def _holding(pod: Pod, shape: Shape, placement: Placement) -> Holding:
     names: Sequence[str] = [container.name for container in pod.in_admission_order()]
     possible = placement.verdict.possible
     return Holding(
-        uid=demands.identity(pod),
+        uid=demand.identity(pod),
         name=pod.metadata.full_name,
         source=Source.PREDICTED,
         entries=placement.verdict.everything,

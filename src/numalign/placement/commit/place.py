@@ -30,31 +30,31 @@ Spots = frozenset[tuple[tuple[int, int, bool], int]]
 
 
 class Path(StrEnum):
-    """How a placement was found; the engine counts them."""
+    """How a placement was found; the engine counts placements by path."""
 
     ALONE = "alone"
     SAME_SHAPE = "same-shape"
-    """Equal pods change places with each other, and together they hold the same."""
+    """Equal pods may get each other's zones; their sum is the same."""
     EITHER_WAY = "either-way"
-    """First or last, the pod gets the same zones."""
+    """The pod gets the same zones as the first and as the last."""
     ANY_ORDER = "any-order"
     BIND_ORDER = "bind-order"
     KUBELET_MODEL = "kubelet-model"
 
 
 class Placement(Struct, frozen=True, kw_only=True):
-    """The verdict on this row now, and what else it changes."""
+    """The verdict, and the changes that it implies for pending pods."""
 
     verdict: RowVerdict
     path: Path
     interchangeable: bool = False
-    """Whether the pod may change places with pending ones of its shape."""
+    """Whether the pod may get the zones of pending pods of its shape."""
     revised: tuple[Holding, ...] = ()
-    """Pending pods of which something else is known than before."""
+    """Pending pods whose holdings change."""
 
 
 class Newcomer(Struct, frozen=True):
-    """The pod to place: its shape, and the kubelet model's answer where amounts do not decide, if there is a model.
+    """The pod to place: its shape, and the kubelet model's answer for where amounts do not decide, if there is one.
 
     The model has all pending pods admitted, in the order of their binding."""
 
@@ -70,7 +70,7 @@ def place(
     *,
     trust_bind_order: bool = False,
 ) -> Placement:
-    """Place a pod on a row, given without its pending pods; these are in the order of their binding."""
+    """Places a pod on a row. `settled`: the row without pending pods; `pending`: those in order of their binding."""
     program = program_of(newcomer.shape)
     assert program is not None, "the engine made this shape's program to get here"
     alike = _are_alike(pending, newcomer.shape)
@@ -101,12 +101,12 @@ def _in_bind_order(settled: RowState, pending: Sequence[Holding], newcomer: Newc
 
 
 def _are_alike(pending: Iterable[Holding], shape: int) -> bool:
-    """Whether all are of this shape, and it is known what they hold together."""
+    """Whether all pods have this shape and their sum is known."""
     return all(each.shape == shape and not each.promised for each in pending)
 
 
 def _among_equals(verdict: RowVerdict, path: Path, pending: Sequence[Holding], shape: int) -> Placement:
-    """Mark pods of one shape that got different zones by their order alone."""
+    """Marks pods of one shape that got different zones only because of their order."""
     alike = [each for each in pending if each.shape == shape]
     mixed = verdict.fits and any(not _is_same(each, verdict) for each in alike)
     revised = [structs.replace(each, interchangeable=True) for each in alike if mixed and not each.interchangeable]
@@ -127,7 +127,7 @@ def _everybody(settled: RowState, pending: Iterable[Holding]) -> RowState:
 
 
 def _either_way(settled: RowState, pending: Sequence[Holding], shape: int, program_of: ProgramOf) -> RowVerdict | None:
-    """The newcomer's verdict if no order of the pending pods changes it, and it changes none of theirs.
+    """The new pod's verdict, if no order changes it or the verdicts of pending pods.
 
     The less is free, the fewer masks have room, so a pod that gets the same mask with none and with all of the others
     on the row gets it always. Pods of one shape form a chain: the one that comes first takes the first place. A
@@ -148,7 +148,7 @@ def _either_way(settled: RowState, pending: Sequence[Holding], shape: int, progr
 
 
 def _chain(settled: RowState, alike: Sequence[Holding], program: Program | None) -> RowState | None:
-    """The row with these pods alone, if they get there what they are charged with now and amounts do not matter."""
+    """The row with these pods only, if they get there what they are charged with now and amounts do not matter."""
     row, places = settled, []
     for _ in alike:
         verdict = None if program is None else evaluate.evaluate(row, program)
@@ -161,7 +161,7 @@ def _chain(settled: RowState, alike: Sequence[Holding], program: Program | None)
 
 
 def _spots(entries: Sequence[Entry]) -> Spots:
-    """Amounts by place, however they are divided into entries."""
+    """The amounts by column and zones, however they are divided into entries."""
     amounts: Counter[tuple[int, int, bool]] = Counter()
     for entry in entries:
         amounts[entry.column, entry.zones, entry.certain] += entry.amount

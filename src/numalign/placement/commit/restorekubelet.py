@@ -27,8 +27,7 @@ from numalign.api.nrt.nodetopology import Zone as ReportedZone
 from numalign.api.objects import resourcenames
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.pod import Container, Pod, PodSpec
-from numalign.kubelet import demand as demands
-from numalign.kubelet import start
+from numalign.kubelet import demand, start
 from numalign.kubelet.cpu.state import CPUState
 from numalign.kubelet.device import DeviceState, Ids
 from numalign.kubelet.holdings import WHOLE_POD
@@ -40,14 +39,13 @@ from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
 from numalign.kubelet.topologymanager import mask as masks
 from numalign.placement.columns.nodefacts import Assumption
-from numalign.placement.reports import cores as hardware
-from numalign.placement.reports import nodesettings
+from numalign.placement.reports import hardware, nodesettings
 
 Place = tuple[str, int | None]
-"""A class: its resource and its zones."""
+"""A device class: its resource and its zones."""
 
 MOST_DEVICES = 1 << 16
-"""Of all resources of a node together; more than any node has."""
+"""The most devices of one node, of all resources together; more than any real node has."""
 
 
 class Unaccounted(Exception):
@@ -66,19 +64,19 @@ class Devices:
         self._known: dict[tuple[Place, str], str] = {}
 
     def give(self, held: HeldDevices, before: Ids) -> Ids:
-        """Ids for what a container holds; `before` are those of the resource that its pod was given already."""
+        """Ids for the devices of a container. `before`: ids of the resource that other containers of the pod have."""
         place = held.resource, held.zones
         if held.ids:
             return frozenset(self._called(place, name) for name in held.ids)
         fresh = min(held.count, self._left(place))
-        # Counts do not say whether a container shares with one that came before it; if there are no others, it does.
+        # Counts do not show whether a container reuses devices of an earlier one. If no others are left, it does.
         shared = sorted(before & frozenset(self._taken.get(place, ())))[: held.count - fresh]
         if fresh + len(shared) < held.count:
             raise Unaccounted(held.resource)
         return frozenset(shared).union(self._next(place) for _ in range(fresh))
 
     def plugins(self) -> dict[str, DevicePlugin]:
-        """Everything that is registered, as the machine's inventory."""
+        """All registered plugins with their devices."""
         found: dict[str, list[Device]] = {}
         for place, each in self._classes.items():
             found.setdefault(each.resource, []).extend(self._devices(place, each))
@@ -92,7 +90,7 @@ class Devices:
         return self._known[place, name]
 
     def _left(self, place: Place) -> int:
-        """How many devices of the class are not free and not given out; as many as you like of one that is gone."""
+        """Number of devices of the class that are neither free nor given out; unlimited for an unregistered class."""
         each = self._classes.get(place)
         return each.total - each.free - len(self._taken[place]) if each else MOST_DEVICES
 
@@ -102,7 +100,7 @@ class Devices:
         return taken[-1]
 
     def _devices(self, place: Place, each: DeviceCount) -> Iterable[Device]:
-        """First those that pods hold, as healthy as the class allows, then the free ones, then the unhealthy ones."""
+        """Devices that pods hold come first, healthy as far as the class allows, then free and unhealthy ones."""
         zones = None if each.zones is None else masks.members(each.zones)
         held = len(self._taken[place])
         for number in range(each.total):
@@ -116,7 +114,7 @@ Holders = Mapping[str, PodPlacement]
 
 
 class RestoredPods(Struct, frozen=True):
-    """The pods of a node, by the name the managers know each by."""
+    """The pods of a node, by the identity under which the managers have them."""
 
     active: Mapping[str, Pod]
     placed: Holders
@@ -131,8 +129,8 @@ def residents(placements: Iterable[PodPlacement], pods: Mapping[str, Pod]) -> Re
         # Another pod under the same name is not this one.
         same = known is not None and each.uid in ("", known.metadata.uid)
         pod = known if known is not None and same else _stand_in(each)
-        active[demands.identity(pod)] = pod
-        placed[demands.identity(pod)] = each
+        active[demand.identity(pod)] = pod
+        placed[demand.identity(pod)] = each
     return RestoredPods(active, placed)
 
 
@@ -221,18 +219,18 @@ HIGHEST_SOCKET = 4095
 
 
 class RestoredKubelet(NamedTuple):
-    """A kubelet and what it knows."""
+    """A restored kubelet and its state."""
 
     kubelet: Kubelet
     state: KubeletState
 
 
 class Incomplete(Exception):
-    """The report does not say enough, or contradicts itself."""
+    """The report is incomplete or contradicts itself."""
 
 
 def restored(topology: NodeTopology, pods: Mapping[str, Pod]) -> RestoredKubelet | None:
-    """The node's kubelet with every pod where the report says it is; None where the report does not say enough.
+    """The node's kubelet with the pods of the report; None if the report is incomplete.
 
     `pods` has the specs by namespace/name, as far as they are known; a pod without one is represented by the names of
     its containers, which is all that matters to others."""
@@ -274,7 +272,7 @@ def _machine(topology: NodeTopology, settings: Settings, plugins: Mapping[str, D
 
 
 def _with_memory(zone: Zone, reported: ReportedZone, table: MemoryZone, reserved: Mapping[str, int]) -> Zone:
-    """As much of every type as makes the start compute just what the report says pods can get (kubelet spec 6.1)."""
+    """The zone with the memory from which the start computes the reported allocatable amounts (kubelet spec 6.1)."""
     _require(all(kind in reported.resources for kind in table.free) and resourcenames.MEMORY in table.free)
     total = {kind: reported.resources[kind].allocatable + reserved.get(kind, 0) for kind in table.free}
     pages = tuple(_pages(kind, amount) for kind, amount in total.items() if kind != resourcenames.MEMORY)
@@ -294,14 +292,14 @@ def _pages(kind: str, amount: int) -> HugePages:
 
 
 def _with_distances(zone: Zone, reported: ReportedZone, zones: tuple[int, ...]) -> Zone:
-    """Indexed by zone id. Without all of them there are none, and no kubelet that wants close zones starts."""
+    """The zone with distances by zone id. If one is missing, none is set, and a kubelet that needs them fails."""
     costs = reported.costs
     complete = all(to in costs for to in zones)
     return structs.replace(zone, distances=tuple(costs.get(to, 0) for to in range(zones[-1] + 1)) if complete else ())
 
 
 def _with_reservations(settings: Settings, facts: NodeFacts) -> Settings:
-    """Node totals are not published; these make the sums match that the managers check when they start."""
+    """Reservations that satisfy the sums which the managers check at start; node totals are not published."""
     cpus, reserved = facts.reserved_cpus or 0, facts.reserved_memory or {}
     totals = {resourcenames.CPU: 1000 * cpus.bit_count()}
     for limits in reserved.values():
@@ -315,7 +313,7 @@ def _with_reservations(settings: Settings, facts: NodeFacts) -> Settings:
 
 
 def _require_holdings(kubelet: Kubelet, holdings: list[Holding], facts: NodeFacts) -> None:
-    """What pods hold must exist, and what is free cannot be more than there is."""
+    """Raises `Incomplete` if pods hold what does not exist, or if more is free than exists."""
     if kubelet.cpu:
         cpus = kubelet.cpu.topology.cpus
         _require(facts.default_cpus is not None and not facts.default_cpus & ~cpus)

@@ -44,7 +44,7 @@ from numalign.placement.rowmodel.evaluate import RowVerdict, Verdict
 
 ONE_ZONE = "single-numa-node"
 BY_SIZE = frozenset({Cause.DIFFERENT_ZONE_COUNTS, Cause.PARTIAL_CORES, Cause.NOT_WHOLE_BYTES})
-"""Causes that have nothing to do with what is free."""
+"""Causes that do not depend on free amounts."""
 
 
 class RefusedPod(Struct, frozen=True):
@@ -64,7 +64,7 @@ def of_shortfall(
     waiting_for: Iterable[str] = (),
     assumptions: Iterable[Assumption] = (),
 ) -> Reason:
-    """What the row model says, with names instead of numbers."""
+    """The row model's shortfall as a reason, with names instead of numbers."""
     rules, step = asked.rules, shortfall.step
     waits = shortfall.cause is Cause.UNSETTLED_PODS
     lacks = tuple(_lack(asked, shortfall.cause, want) for want in shortfall.wants)
@@ -87,7 +87,7 @@ def of_shortfall(
 
 
 def of_totals(columns: Columns, row: int, totals: PodRequests) -> Reason:
-    """Of a node that lacks resources as a whole; resources that suffice are left out."""
+    """The reason of a node whose totals do not suffice; resources that suffice are left out."""
     if not columns.most_pods[row]:
         return Reason(code=Code.TOTALS, cause=NodeCause.NO_NODE, structural=True)
     requested, offered = columns.requested[row].tolist(), columns.offered[row].tolist()
@@ -138,7 +138,7 @@ def _short_totals(needs: Mapping[str, int], totals: Mapping[str, Total]) -> Iter
 
 
 def of_wish(wish: Intent, unkept: Unkept, rules: NodeRules | None) -> Reason:
-    """Of a node that does not keep the pod's intent, whatever runs there."""
+    """The reason of a node that does not keep the pod's intent, whatever runs there."""
     return Reason(
         code=Code.INTENT,
         cause=unkept,
@@ -251,7 +251,7 @@ class ExactAnswers:
         )
 
     def _likeness(self, row: int) -> tuple[object, ...]:
-        """Equal for rows that kernels cannot tell apart, and so refuse for the same reason."""
+        """Equal for rows with equal numbers, which refuse the pod for the same reason."""
         columns = self._columns
         arrays = (columns.free, columns.size, columns.homeless, columns.homeless_size, columns.cells)
         numbers = (columns.kind, columns.full_core_cpus, columns.busy, columns.split_known)
@@ -260,7 +260,7 @@ class ExactAnswers:
 
 
 def _verdict(verdict: RowVerdict) -> tuple[Code, Shortfall]:
-    """A row with room refused the pod when it was tried beside pending pods."""
+    """The verdict's shortfall. A row without one fits alone and was refused beside pending pods."""
     if verdict.shortfall is None:
         return Code.NOT_CERTAIN, Shortfall(cause=Cause.UNSETTLED_PODS)
     return CODES[verdict.code], verdict.shortfall
@@ -273,7 +273,7 @@ REASONS: Final[Mapping[Status, Reason]] = {
     status.SIDECAR: Reason(code=Code.DOES_NOT_FIT, cause=NodeCause.PLUGIN, scope="container", role=Role.SIDECAR),
     status.CONTAINER: Reason(code=Code.DOES_NOT_FIT, cause=NodeCause.PLUGIN, scope="container", role=Role.APP),
 }
-"""Its other statuses are about reports that it does not trust."""
+"""The plugin's other statuses are about reports that are not current."""
 
 
 class ReferenceAnswers:
@@ -304,14 +304,14 @@ class ReferenceAnswers:
 
 
 class Answers(Protocol):
-    """What the rows of a flavour say to one pod."""
+    """The answers of a flavour's rows to one pod."""
 
     def reason(self, row: int) -> Reason | None:
-        """None: the row is a candidate."""
+        """Why the row refuses the pod; None: the row is a candidate."""
         ...
 
     def uncertain(self, row: int) -> Reason:
-        """Of a row that seemed to fit, where admission of the pod is not certain."""
+        """Why it is not certain that a row which fits by its code admits the pod."""
         ...
 
     def warning(self, row: int) -> Reason | None: ...
@@ -320,7 +320,7 @@ class Answers(Protocol):
 
 
 def of(engine: Engine, pod: Pod, shape: Shape | None = None) -> Answers:
-    """What each row says to the pod; BadObject if the pod cannot be used at all. `shape`: if it is known already."""
+    """The answers of all rows to the pod. BadObject if the pod is invalid. `shape`: if it is known already."""
     known = shape or engine.shape(pod)
 
     def exact(flavour: ExactFlavour) -> Answers:

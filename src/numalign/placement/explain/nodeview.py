@@ -1,7 +1,7 @@
-"""One node as the ledger has it: what each zone offers, what is free there, and which pods hold the rest.
+"""One node of the ledger: what each zone has, what is free there, and which pods hold the rest.
 
-`numalign topology` and `numalign explain` show it; suggestions ask which pods hold what. It is a copy at one moment, by
-real zone ids. Amounts are whole CPUs, bytes and devices; `free` has every known pod charged, as far as its zones are
+`numalign topology` and `numalign explain` show it; suggestions read which pods hold what. It is a copy of one moment,
+by real zone ids. Amounts are whole CPUs, bytes and devices; `free` has every known pod charged, as far as its zones are
 known."""
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ Zones = tuple[int, ...]
 """Real ids; none: devices that belong to no zone."""
 
 
-class Charge(Struct, frozen=True, kw_only=True):
-    """A part of what a pod holds, somewhere in these zones."""
+class ZoneCharge(Struct, frozen=True, kw_only=True):
+    """An amount that a pod holds in these zones."""
 
     resource: str
     amount: int
     zones: Zones
     certain: bool = True
-    """False: it may be there or not."""
+    """False: the pod may hold it or not."""
 
 
 class Tenant(Struct, frozen=True, kw_only=True):
@@ -42,16 +42,16 @@ class Tenant(Struct, frozen=True, kw_only=True):
     source: Source
     """How its zones are known."""
     is_leaving: bool = False
-    """Its object is gone, and its containers may still run."""
+    """The pod's object was deleted; its containers may still run."""
     is_pending: bool = False
     """The node is not known to have admitted it."""
     containers: Mapping[str, tuple[Zones, ...]]
-    """By container the zones it is aligned to, or all sets that are possible; containers that are not are left out."""
-    charges: tuple[Charge, ...] = ()
+    """By container the zones that it is aligned to, or all possible sets; without containers that are not aligned."""
+    charges: tuple[ZoneCharge, ...] = ()
 
     @property
     def zones(self) -> Zones:
-        """All zones where it holds something, or may."""
+        """All zones in which the pod holds something or may hold something."""
         return tuple(sorted({zone for charge in self.charges for zone in charge.zones}))
 
 
@@ -73,7 +73,7 @@ class Occupancy(Struct, frozen=True, kw_only=True):
     assumptions: frozenset[Assumption] = frozenset()
 
     def holders(self, resource: str, zones: Iterable[int]) -> dict[str, int]:
-        """By uid, how much of the resource pods hold in these zones for sure."""
+        """By uid, how much of the resource pods certainly hold in these zones."""
         inside, found = set(zones), dict[str, int]()
         for tenant in self.tenants:
             held = sum(
@@ -85,7 +85,7 @@ class Occupancy(Struct, frozen=True, kw_only=True):
 
 
 def of(engine: Engine, node: str) -> Occupancy | None:
-    """None: the node has no report, or the flavour has no ledger."""
+    """The node's occupancy; None: the node has no report, or the flavour has no ledger."""
     return engine.flavour.either(lambda exact: _of(exact, node), lambda _: None)
 
 
@@ -94,7 +94,7 @@ def _of(flavour: ExactFlavour, node: str) -> Occupancy | None:
     row = ledger.row(node)
     if row is None:
         return None
-    book = ledger.node(node)
+    node_ledger = ledger.node(node)
     rules, names = row.facts.rules, flavour.columns.resources.names
     return Occupancy(
         node=node,
@@ -102,7 +102,7 @@ def _of(flavour: ExactFlavour, node: str) -> Occupancy | None:
         scope=rules.scope,
         zones=rules.zones,
         resources={name: cells for name in row.facts.supplies if (cells := _cells(row, names.index(name), name))},
-        tenants=_tenants(book, names) if book is not None else (),
+        tenants=_tenants(node_ledger, names) if node_ledger is not None else (),
         assumptions=row.facts.assumptions,
     )
 
@@ -123,9 +123,9 @@ def _cells(row: Row, column: int, name: str) -> tuple[Cell, ...]:
     return tuple(cells)
 
 
-def _tenants(book: NodeLedger, names: Sequence[str]) -> tuple[Tenant, ...]:
-    records = sorted(book.records.values(), key=lambda record: record.order)
-    return tuple(_tenant(record, book.zones, names) for record in records if record.life is not PodLife.ENDED)
+def _tenants(node_ledger: NodeLedger, names: Sequence[str]) -> tuple[Tenant, ...]:
+    records = sorted(node_ledger.records.values(), key=lambda record: record.order)
+    return tuple(_tenant(record, node_ledger.zones, names) for record in records if record.life is not PodLife.ENDED)
 
 
 def _tenant(record: PodRecord, zones: Zones, names: Sequence[str]) -> Tenant:
@@ -145,8 +145,8 @@ def _tenant(record: PodRecord, zones: Zones, names: Sequence[str]) -> Tenant:
     )
 
 
-def _charge(entry: Entry, zones: Zones, names: Sequence[str]) -> Charge:
-    return Charge(
+def _charge(entry: Entry, zones: Zones, names: Sequence[str]) -> ZoneCharge:
+    return ZoneCharge(
         resource=names[entry.column], amount=entry.amount, zones=_real(entry.zones, zones), certain=entry.certain
     )
 
@@ -156,7 +156,7 @@ def _real(mask: int, zones: Zones) -> Zones:
 
 
 def hardware(engine: Engine, node: str) -> Hashable:
-    """Equal for nodes that differ in nothing but in what runs on them."""
+    """Equal for nodes that differ only in the pods on them."""
     columns, row = engine.columns, engine.columns.rows[node]
     arrays = (columns.offered, columns.allocatable, columns.size, columns.homeless_size)
     return int(columns.kind[row]), *(array[row].tobytes() for array in arrays)
@@ -168,7 +168,7 @@ def rules(engine: Engine, node: str) -> int:
 
 
 def most_in_a_zone(engine: Engine, node: str, resource: str) -> int:
-    """What the best zone of the node would have if it were empty."""
+    """The most that a zone of the empty node has of the resource."""
     columns = engine.columns
     column = columns.resources.known(resource)
     return 0 if column is None else int(columns.allocatable[columns.rows[node], :, column].max())

@@ -61,18 +61,18 @@ class ZoneShare(Struct, frozen=True):
 
 
 class Lack(Struct, frozen=True, kw_only=True):
-    """One resource of those needed together; it is not necessarily the one that is short."""
+    """One of the resources that are needed together, not necessarily the one that is short."""
 
     resource: str
     need: int
     zones: int = WHOLE_NODE
-    """In how many zones it has to be; 0: anywhere on the node."""
+    """The number of zones that must hold it together; 0: any zones of the node."""
     most: int | None = None
-    """The most that so many zones have free; of several nodes, the best. None: amounts do not decide."""
+    """The most that this number of zones has free, on the best node. None: amounts do not decide."""
     too_large: bool = False
-    """Whether it would be short on the empty node, too."""
+    """Whether the empty node has too little of it, too."""
     by_zone: tuple[ZoneShare, ...] = ()
-    """Empty for several nodes."""
+    """Amounts by zone; empty for a reason of several nodes."""
 
     @property
     def is_short(self) -> bool:
@@ -85,12 +85,12 @@ class Lack(Struct, frozen=True, kw_only=True):
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """Equal for nodes that differ in what they have, but not in what is asked of them."""
+        """Equal for lacks that differ only in what the nodes have."""
         return self.resource, self.need, self.zones, self.too_large
 
 
 class Reason(Struct, frozen=True, kw_only=True, dict=True):
-    """One node's answer, or one that many nodes share."""
+    """Why one node, or a group of nodes, refuses the pod."""
 
     code: Code
     cause: AnyCause
@@ -191,7 +191,7 @@ def grouped(
 
 
 def merged(alike: Sequence[Reason]) -> Reason:
-    """One reason for many of one kind."""
+    """Merges reasons of one kind into one, with the best amounts of their nodes."""
     first = alike[0]
     if len(alike) == 1:
         return first
@@ -221,7 +221,7 @@ class Suggestion(Struct, frozen=True, kw_only=True, tag_field="kind", rename="ca
 
 
 class Freeing(Suggestion, frozen=True, kw_only=True, tag="free-pods"):
-    """If these pods were gone from the node."""
+    """The pod would fit on the node without these pods."""
 
     node: str
     pods: tuple[str, ...]
@@ -232,7 +232,7 @@ class Freeing(Suggestion, frozen=True, kw_only=True, tag="free-pods"):
 
 
 class Shrinking(Suggestion, frozen=True, kw_only=True, tag="ask-for-less"):
-    """If a container asked for that much."""
+    """The pod would fit if a container requested this amount."""
 
     container: str
     resource: str
@@ -242,7 +242,7 @@ class Shrinking(Suggestion, frozen=True, kw_only=True, tag="ask-for-less"):
 
 
 class Oversized(Suggestion, frozen=True, kw_only=True, tag="too-large"):
-    """No node is large enough; an empty one would be if the container asked for that much."""
+    """No node is large enough; an empty one would be if the container requested this amount."""
 
     container: str
     resource: str
@@ -254,11 +254,11 @@ class Oversized(Suggestion, frozen=True, kw_only=True, tag="too-large"):
 
 
 class Relaxing(Suggestion, frozen=True, kw_only=True, tag="change-rule"):
-    """If a rule did not refuse it."""
+    """The pod would fit if a filter plugin did not refuse it."""
 
     plugin: str
     change: str
-    """Half a sentence: if it tolerated ..."""
+    """The change as a clause, such as `if it tolerated ...`."""
     nodes: tuple[str, ...]
 
 
@@ -267,7 +267,7 @@ class Absent(Suggestion, frozen=True, kw_only=True, tag="no-such-resource"):
 
 
 class Waiting(Suggestion, frozen=True, kw_only=True, tag="wait"):
-    """The answer depends on pods that are on their way to the node."""
+    """The answer depends on pods that are pending on the node."""
 
     node: str
     pods: tuple[str, ...]

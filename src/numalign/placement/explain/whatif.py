@@ -15,7 +15,7 @@ from msgspec import structs
 from numalign.api.errors import BadObject
 from numalign.api.nrt.topologymanager import Policy
 from numalign.api.objects.pod import Pod
-from numalign.kubelet import demand as demands
+from numalign.kubelet.demand import identity
 from numalign.placement.columns import nodetotals
 from numalign.placement.columns.columns import NONE_PENDING, UNREPORTED, VACANT
 from numalign.placement.columns.holdings import Holding
@@ -36,34 +36,34 @@ NO_PODS: Final[frozenset[str]] = frozenset()
 
 
 class WhatIf(Protocol):
-    """About one pod; true until the next fact or decision."""
+    """What-if questions about one pod. Answers are valid until the next fact or decision."""
 
     def has_totals(self, row: int, without: Collection[str], beside: Sequence[Pod] = ()) -> bool:
-        """Whether the node as a whole would have room with pods of these uids gone and these others there."""
+        """Whether the node's totals would suffice without pods of these uids and with these other pods."""
 
     def admits(self, row: int, without: Collection[str], beside: Sequence[Pod] = ()) -> bool:
-        """Whether its kubelet would admit the pod then, for certain, in whatever order those others arrive."""
+        """Whether the kubelet would certainly admit the pod then, in whatever order the other pods arrive."""
 
     def leaves_room(self, row: int, leaving: Collection[str], promised: Sequence[Pod]) -> bool:
         """Whether these nominated pods, for which `leaving` are evicted, would still be admitted after the pod."""
 
     def holders(self, row: int) -> Mapping[str, int]:
-        """Pods of which zones have something, or may have, by uid: the positions of those zones as a mask."""
+        """By uid, a mask of the positions of zones in which a pod holds something or may hold something."""
 
     def is_possible(self, row: int) -> bool:
-        """Whether the node could ever take the pod: False if it could not, were it empty."""
+        """Whether the node could admit the pod if it were empty."""
 
     def is_final(self, row: int) -> bool:
-        """Whether a row whose code says that the pod fits surely takes it: no pod is pending, and amounts decide."""
+        """Whether a row that fits by its code certainly admits the pod: no pod is pending, and amounts decide."""
 
     def admits_under(self, row: int, policy: Policy) -> bool:
         """Whether the node would admit the pod with this Topology Manager policy, and no other pod on it."""
 
     def pending(self, row: int) -> frozenset[str]:
-        """Pods on their way to the node, by uid."""
+        """Uids of pods that are pending on the node."""
 
     def known(self, row: int) -> frozenset[str]:
-        """Every pod of the node that the ledger knows, by uid."""
+        """Uids of all pods on the node in the ledger."""
 
 
 def of(engine: Engine, pod: Pod, shape: Shape) -> WhatIf:
@@ -117,15 +117,15 @@ class ExactWhatIf:
             supposed = self._row(row, changed=bool(leaving))
             # A nominated pod that would not be admitted anyway does not count.
             hopeful = [other for other in promised if self._admits_all(supposed, (other,))]
-            return self._admits_all(_with(supposed, own), hopeful, {demands.identity(self._pod): self._pod})
+            return self._admits_all(_with(supposed, own), hopeful, {identity(self._pod): self._pod})
 
     def holders(self, row: int) -> Mapping[str, int]:
-        book = self._mirror.ledger.node(self._columns.names[row])
-        if book is None or self._asks_nothing(int(self._columns.kind[row])):
+        node_ledger = self._mirror.ledger.node(self._columns.names[row])
+        if node_ledger is None or self._asks_nothing(int(self._columns.kind[row])):
             return NOBODY_HOLDS
-        everywhere = (1 << len(book.zones)) - 1
+        everywhere = (1 << len(node_ledger.zones)) - 1
         found = {}
-        for uid, record in book.records.items():
+        for uid, record in node_ledger.records.items():
             entries = record.holding.entries if record.holding is not None else None
             mask = everywhere if entries is None else _union(entry.zones for entry in entries)
             if mask or entries:
@@ -162,12 +162,12 @@ class ExactWhatIf:
         return self._placed(self._pod, supposed, {}) is not None
 
     def pending(self, row: int) -> frozenset[str]:
-        book = self._mirror.ledger.node(self._columns.names[row])
-        return frozenset(book.pending) if book is not None else NO_PODS
+        node_ledger = self._mirror.ledger.node(self._columns.names[row])
+        return frozenset(node_ledger.pending) if node_ledger is not None else NO_PODS
 
     def known(self, row: int) -> frozenset[str]:
-        book = self._mirror.ledger.node(self._columns.names[row])
-        return frozenset(book.records) if book is not None else NO_PODS
+        node_ledger = self._mirror.ledger.node(self._columns.names[row])
+        return frozenset(node_ledger.records) if node_ledger is not None else NO_PODS
 
     def _asks_nothing(self, kind: int) -> bool:
         return kind == UNREPORTED or not any(map(_is_something, _asks(self._program(kind))))
@@ -186,13 +186,13 @@ class ExactWhatIf:
         return _revised(supposed, {each.uid: each for each in self._flavour.committer.revised(supposed)})
 
     def _admits_all(self, row: Row, pods: Sequence[Pod], coming: Mapping[str, Pod] = NOBODY_COMES) -> bool:
-        """All of them, one beside the other."""
+        """Whether all these pods are admitted together."""
         known = dict(coming)
         for pod in pods:
             committed = self._placed(pod, row, known)
             if committed is None:
                 return False
-            row, known[demands.identity(pod)] = _with(row, committed), pod
+            row, known[identity(pod)] = _with(row, committed), pod
         return True
 
     def _placed(self, pod: Pod, row: Row, coming: Mapping[str, Pod]) -> CommittedPod | None:
@@ -219,7 +219,7 @@ class PluginWhatIf:
         return True
 
     def holders(self, row: int) -> Mapping[str, int]:
-        """The plugin does not tell the zones of pods."""
+        """The plugin does not provide the zones of pods."""
         return dict.fromkeys(self._flavour.pods_on(row), 1)
 
     def is_possible(self, row: int) -> bool:

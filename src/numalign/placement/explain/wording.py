@@ -45,7 +45,7 @@ REJECTED_REPLICAS: Final = "node(s) keep turning away replicas of the same owner
 NO_VICTIMS: Final = "No preemption victims found for incoming pod"
 """kube-scheduler's words."""
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
-"""kube-scheduler's words, as the one above."""
+"""kube-scheduler's words."""
 NO_ZONES: Final = "cannot align the pod even without pods of lower priority"
 NOT_ENDED: Final = "node(s) have pods that have not ended yet"
 NOT_NEEDED: Final = "node(s) may take the pod without preemption"
@@ -63,13 +63,13 @@ WHERE_SHORT: Final[Mapping[AnyCause, str]] = {
     Cause.TOO_FEW_DEVICES: SHORT_ON_NODE,
     Cause.TOO_LITTLE_MEMORY: SHORT_ON_NODE,
 }
-"""Where one resource alone is not enough."""
+"""Sentences for reasons in which one resource is short."""
 
 WITHOUT_AMOUNTS: Final[Mapping[AnyCause, str]] = {
     Cause.TOO_FEW_CPUS: "the pod's own CPUs do not suffice for all of its containers",
     Cause.TOO_LITTLE_MEMORY: "the memory manager finds no zones for {subject}",
 }
-"""Where the amounts have nothing to do with it."""
+"""Sentences for reasons without amounts."""
 
 SENTENCES: Final[Mapping[AnyCause, str]] = {
     Cause.NO_COMMON_ZONES: TOGETHER,
@@ -157,7 +157,7 @@ def _have(zones: Sequence[int]) -> str:
 
 
 def warning(group: Group[Reason]) -> str:
-    """Of nodes that take the pod although they do not keep its intent."""
+    """A note about nodes that accept the pod although they do not keep its intent."""
     return f"{counted(len(group.nodes), 'node')}: allowed, but {sentence(group.answer)}"
 
 
@@ -187,7 +187,7 @@ def unavailable(nodes: int, counts: Mapping[str, int]) -> str:
 
 
 def of_zones(reason: Reason) -> str:
-    """The reason as an Event says it: the plugin's words, then ours."""
+    """The reason in an Event: the plugin's message, then the sentence of this module."""
     known, ours = reference(reason), sentence(reason)
     if reason.cause is NodeCause.PLUGIN:
         return known
@@ -196,7 +196,7 @@ def of_zones(reason: Reason) -> str:
 
 
 def zones_ignored(profile: str, plugin: str) -> str:
-    """Of a profile that disables the zone plugin."""
+    """A warning about a profile that disables the zone plugin."""
     return f"profile {profile} does not look at zones ({plugin} is disabled); a node may reject the pod"
 
 
@@ -206,7 +206,7 @@ def first_reports(nodes: int) -> str:
 
 
 def rejected(node: str, reason: str, pause: float) -> str:
-    """Of a pod that its node did not admit."""
+    """The message about a pod that the kubelet rejected."""
     return (
         f"node {node} rejected the pod ({reason}); pods of the same shape are not scheduled there for {pause:g} s, "
         "and until the node changes"
@@ -334,7 +334,7 @@ def _instead(found: Shrinking | Oversized, *, at_most: bool = False) -> str:
 
 
 def _on(nodes: Sequence[str]) -> str:
-    """On the node, or on how many."""
+    """Names the node, or counts the nodes."""
     return f"on {nodes[0]}" if len(nodes) == 1 else f"on {len(nodes)} nodes ({_few(nodes)})"
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from numalign.placement.columns.noderules import NodeRules
@@ -24,6 +25,22 @@ Rows = NDArray[np.int32]
 UNFIT: Final = -1
 ASK: Final = -3
 """Counts do not decide: the row model is to be asked. (-2, not certain, is for rows that kernels never see.)"""
+NO_ROOM: Final = -4
+"""The node as a whole has no room, as `decisions.Code.TOTALS` says."""
+OPEN: Final = -9
+"""Instead of an answer that holds for all rows of a kind that have room: the zones decide."""
+
+
+class RowTotals(NamedTuple):
+    """What a kernel looks at before zones, by [row] and [row, column]."""
+
+    kind: NDArray[np.int32]
+    loose: NDArray[np.bool_]
+    """Rows that are always for the row model."""
+    pods: NDArray[np.int32]
+    most_pods: NDArray[np.int32]
+    requested: Amounts
+    offered: Amounts
 
 
 class RowBlock(NamedTuple):
@@ -45,6 +62,28 @@ class RowBlock(NamedTuple):
     busy: Masks
     split_known: NDArray[np.bool_]
     """Whether no core is partly free, so that counts tell how CPUs are divided among zones."""
+    totals: RowTotals | None = None
+    """None: only zones are evaluated."""
+
+    @property
+    def zones(self) -> tuple[NDArray[Any], ...]:
+        """What `evaluate` reads."""
+        return self[1:-1]
+
+
+class Question(Struct, kw_only=True):
+    """What a shape asks of all rows of one kind."""
+
+    kind: int
+    plan: Plan
+    asked: Amounts
+    """What the pod requests of the node as a whole, as (column, amount) row by row."""
+    outright: int = OPEN
+    """The answer of every row that has room, whatever its zones have."""
+    penalty: int = 0
+    """What is deducted from scores, of which 1 remains."""
+    call: Any = None
+    """The kernel's own form of it."""
 
 
 class Outcomes(NamedTuple):
@@ -60,3 +99,8 @@ class Kernel(Protocol):
     def evaluate(self, block: RowBlock, rows: Rows, plan: Plan) -> Outcomes: ...
 
     def evaluate_row(self, block: RowBlock, row: int, plan: Plan) -> tuple[int, tuple[int, ...]]: ...
+
+    def survey(self, block: RowBlock, question: Question, rows: Rows, codes: Codes, masks: Masks) -> int:
+        """Write code or score, and zones, of those rows that are of the question's kind, each at its row. The number of
+        rows that are left to the row model: their code is `ASK`."""
+        ...

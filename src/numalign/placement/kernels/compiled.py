@@ -20,7 +20,18 @@ from numalign.placement.columns.noderules import NodeRules
 from numalign.placement.columns.requests import Program
 from numalign.placement.kernels import admit, allocate, cpupicking, hints, merge, scoring, singlezone, work
 from numalign.placement.kernels import plan as plans
-from numalign.placement.kernels.block import Outcomes, RowBlock, Rows
+from numalign.placement.kernels.block import (
+    ASK,
+    NO_ROOM,
+    OPEN,
+    Codes,
+    Masks,
+    Outcomes,
+    Question,
+    RowBlock,
+    Rows,
+    RowTotals,
+)
 from numalign.placement.kernels.plan import ZONES, Ground, Plan, Scoring
 from numalign.placement.kernels.singlezone import UNDECIDED
 from numalign.placement.kernels.work import Work
@@ -45,13 +56,39 @@ Field = tuple[str, int, bool]
 FIELDS: Final[list[Field]] = [(name, OFFSETS[name][1] // 8, name in plans.LENGTHS) for name in WIDE]
 """A plan's wide fields with their place in its record, and whether they are tables."""
 NO_GROUND: Final = Ground({})
+ANY_KIND: Final = -9
+"""Instead of a kind: rows of all kinds, whatever their totals, with outcomes in the order of the rows."""
+NO_TOTALS: Final = RowTotals(
+    kind=np.zeros(0, np.int32),
+    loose=np.zeros(0, np.bool_),
+    pods=np.zeros(0, np.int32),
+    most_pods=np.zeros(0, np.int32),
+    requested=np.zeros((0, 0), np.int64),
+    offered=np.zeros((0, 0), np.int64),
+)
+NO_REQUESTS: Final = np.zeros((0, 2), np.int64)
+ZONES_ONLY: Final = *NO_TOTALS, NO_REQUESTS, ANY_KIND, OPEN, 0
 
 
 def evaluate(block: RowBlock, rows: Rows, plan: Plan) -> Outcomes:
     """These rows."""
-    outcomes = Outcomes(np.empty(len(rows), np.int32), np.zeros((len(rows), plan.steps), np.uint8))
-    _compiled_rows(recorded(plan), *_with_room(block, plan)[1:], rows, *outcomes)
+    outcomes = Outcomes(np.empty(len(rows), np.int8), np.zeros((len(rows), plan.steps), np.uint8))
+    _compiled_rows(recorded(plan), *_with_room(block, plan).zones, *ZONES_ONLY, rows, *outcomes)
     return outcomes
+
+
+def survey(block: RowBlock, question: Question, rows: Rows, codes: Codes, masks: Masks) -> int:
+    """These rows, in place."""
+    call: _Call | None = question.call
+    if call is None or call.block is not block:
+        assert block.totals is not None, "a survey looks at totals"
+        asked = question.asked, question.kind, question.outright, question.penalty
+        roomy = _with_room(block, question.plan)
+        call = _Call(block, (recorded(question.plan), *roomy.zones, *block.totals, *asked))
+        # A copy would not show what changes.
+        question.call = call if roomy is block else None
+    undecided: int = _compiled_rows(*call.arguments, rows, codes, masks)
+    return undecided
 
 
 def evaluate_row(block: RowBlock, row: int, plan: Plan) -> tuple[int, tuple[int, ...]]:
@@ -64,19 +101,26 @@ def evaluate_row(block: RowBlock, row: int, plan: Plan) -> tuple[int, tuple[int,
     return call.codes.item(0), tuple(call.masks[0].tolist())
 
 
+class _Call(NamedTuple):
+    """The arguments of a survey but the rows and where outcomes go: making them takes longer than the call."""
+
+    block: RowBlock
+    arguments: tuple[Any, ...]
+
+
 class _RowCall(NamedTuple):
-    """The arguments of a call for one row, kept with the plan: making them takes longer than the call."""
+    """The arguments of a call for one row, kept with the plan for the same reason."""
 
     block: RowBlock
     rows: Rows
-    codes: NDArray[np.int32]
+    codes: NDArray[np.int8]
     masks: NDArray[np.uint8]
     arguments: tuple[Any, ...]
 
 
 def _row_call(block: RowBlock, plan: Plan) -> _RowCall:
-    rows, codes, masks = np.empty(1, np.int32), np.empty(1, np.int32), np.zeros((1, plan.steps), np.uint8)
-    arguments = recorded(plan), *_with_room(block, plan)[1:], rows, codes, masks
+    rows, codes, masks = np.empty(1, np.int32), np.empty(1, np.int8), np.zeros((1, plan.steps), np.uint8)
+    arguments = recorded(plan), *_with_room(block, plan).zones, *ZONES_ONLY, rows, codes, masks
     return _RowCall(block, rows, codes, masks, arguments)
 
 
@@ -141,10 +185,10 @@ def _prepared(ground: Ground) -> tuple[NDArray[np.int64], list[Field]]:
     return found
 
 
-def _rows_entry(fingerprint: int) -> Any:
+def _rows_entry(fingerprint: int) -> Any:  # noqa: C901 (a call would count references of every array)
     """The function that is compiled. Numba keeps machine code by what is enclosed: another fingerprint, other code."""
 
-    def evaluate_rows(
+    def evaluate_rows(  # noqa: C901
         plan: Any,
         free: Any,
         size: Any,
@@ -155,44 +199,67 @@ def _rows_entry(fingerprint: int) -> Any:
         cells: Any,
         busy: Any,
         split_known: Any,
+        kinds: Any,
+        loose: Any,
+        pods: Any,
+        most_pods: Any,
+        requested: Any,
+        offered: Any,
+        asked: Any,
+        kind: int,
+        outright: int,
+        penalty: int,
         rows: Any,
         codes: Any,
         masks: Any,
     ) -> int:
-        made, scratch = plan[0], np.empty(1, WORK)[0]
+        made, scratch, undecided = plan[0], np.empty(1, WORK)[0], 0
         for number in range(len(rows)):
             # Unsigned, or every access would ask whether it counts from the end.
             row = np.uint32(rows[number])
+            place = np.uint32(number) if kind == ANY_KIND else row
             code = UNDECIDED
+            if kind != ANY_KIND:
+                if kinds[row] != kind:
+                    continue
+                has_room = pods[row] < most_pods[row]
+                for each in range(len(asked)):
+                    column = np.uint32(asked[each, 0])
+                    has_room &= requested[row, column] + asked[each, 1] <= offered[row, column]
+                if not has_room or outright != OPEN or loose[row]:
+                    codes[place] = NO_ROOM if not has_room else outright if outright != OPEN else ASK
+                    undecided += has_room and outright == OPEN
+                    continue
             # Loaded here as in `scalar.load`: a call would count references of every array that it hands over.
             for zone in range(made.zones if made.in_one_zone else 0):
                 scratch.cells[zone] = cells[row, zone]
-                for place in range(made.places):
-                    at, column = place * ZONES + zone, made.columns[place]
+                for item in range(made.places):
+                    at, column = item * ZONES + zone, made.columns[item]
                     scratch.free[at] = max(0, free[row, zone, column])
                     scratch.allocatable[at] = allocatable[row, zone, column]
             if made.in_one_zone:
                 code = singlezone.decide(made, scratch)
-            for place in range(made.places if code == UNDECIDED else 0):
-                column, domain = made.columns[place], 0
+            for item in range(made.places if code == UNDECIDED else 0):
+                column, domain = made.columns[item], 0
                 for zone in range(made.zones):
-                    at = place * ZONES + zone
+                    at = item * ZONES + zone
                     scratch.free[at] = max(0, free[row, zone, column])
                     scratch.size[at] = size[row, zone, column]
                     scratch.allocatable[at] = allocatable[row, zone, column]
                     scratch.cells[zone] = cells[row, zone]
                     domain |= int(scratch.size[at] > 0) << zone
-                scratch.domains[place] = domain
-                scratch.homeless[place] = max(0, homeless[row, column])
-                scratch.homeless_size[place] = homeless_size[row, column]
+                scratch.domains[item] = domain
+                scratch.homeless[item] = max(0, homeless[row, column])
+                scratch.homeless_size[item] = homeless_size[row, column]
             if code == UNDECIDED:
                 scratch.busy, scratch.full_core_cpus = busy[row], full_core_cpus[row]
                 scratch.whole_cores = split_known[row]
                 code = admit.decide(made, scratch)
-            codes[number] = code
+            undecided += code == ASK
+            codes[place] = max(1, code - penalty) if code > 0 else code
             for step in range(made.steps):
-                masks[number, step] = scratch.masks[step] if code >= 0 else 0
-        return fingerprint
+                masks[place, step] = scratch.masks[step] if code >= 0 else 0
+        return undecided if fingerprint else 0
 
     return _machine_code(evaluate_rows)
 

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from numalign.placement.kernels import admit, singlezone
-from numalign.placement.kernels.block import Outcomes, RowBlock, Rows
+from numalign.placement.kernels.block import ASK, NO_ROOM, OPEN, Codes, Masks, Outcomes, Question, RowBlock, Rows
 from numalign.placement.kernels.plan import ZONES, Plan
 from numalign.placement.kernels.work import Work
 
@@ -32,13 +32,36 @@ def evaluate(block: RowBlock, rows: Rows, plan: Plan) -> Outcomes:
 def evaluate_row(block: RowBlock, row: int, plan: Plan) -> Answer:
     """Code or score of one row, and the mask of every step."""
     known: dict[bytes, Answer] = plan.__dict__.setdefault("known", {})
-    key = b"".join([each[row].tobytes() for each in block[1:]])
+    key = b"".join([each[row].tobytes() for each in block.zones])
     found = known.get(key)
     if found is None:
         if len(known) >= MOST_KNOWN:
             known.clear()
         found = known[key] = _evaluated(block, row, plan)
     return found
+
+
+def survey(block: RowBlock, question: Question, rows: Rows, codes: Codes, masks: Masks) -> int:
+    """These rows, one after the other."""
+    totals, undecided = block.totals, 0
+    assert totals is not None, "a survey looks at totals"
+    asked = [(column, amount) for column, amount in question.asked.tolist()]
+    for row in rows.tolist():
+        if totals.kind[row] != question.kind:
+            continue
+        requested, offered = totals.requested[row], totals.offered[row]
+        has_pods = totals.pods[row] < totals.most_pods[row]
+        if not has_pods or any(requested.item(column) + amount > offered.item(column) for column, amount in asked):
+            codes[row] = NO_ROOM
+        elif question.outright != OPEN:
+            codes[row] = question.outright
+        else:
+            code = ASK
+            if not totals.loose[row]:
+                code, masks[row] = evaluate_row(block, row, question.plan)
+            undecided += code == ASK
+            codes[row] = max(1, code - question.penalty) if code > 0 else code
+    return undecided
 
 
 def _evaluated(block: RowBlock, row: int, plan: Plan) -> Answer:

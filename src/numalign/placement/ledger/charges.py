@@ -17,7 +17,7 @@ from numalign.placement.columns.holdings import Entry, Holding
 
 MOST_KNOWN: Final = 8192
 HOMELESS = -1
-"""Stands for a position: devices that belong to no zone."""
+"""The position of devices that belong to no zone."""
 
 Entries = tuple[Entry, ...]
 Amount = tuple[tuple[int, int], int]
@@ -25,11 +25,11 @@ Amount = tuple[tuple[int, int], int]
 
 
 class PodLife(Enum):
-    """Where a pod is in its life, as far as its resources go."""
+    """The phase of a pod, as far as it matters for its resources."""
 
     LIVE = "live"
     LINGERING = "lingering"
-    """Its object is gone, its containers may still run."""
+    """The pod's object was deleted; its containers may still run."""
     ENDED = "ended"
 
 
@@ -46,19 +46,19 @@ class PodCharges(Struct, frozen=True):
 
     exact: tuple[Amount, ...] = ()
     charged: tuple[Entry, ...] = ()
-    """Lies somewhere in several zones, or is not certain."""
+    """Charges whose zones are not known exactly, or that are not certain."""
     blocks: tuple[Entry, ...] = ()
     """Memory of several zones that it binds into a group, of which only the sum counts (engine spec R5)."""
     returned: tuple[Entry, ...] = ()
-    """Blocks that came free."""
+    """Memory blocks that became free."""
     doubtful: tuple[Entry, ...] = ()
-    """May have come free, somewhere in its zones."""
+    """Amounts that may have become free, somewhere in their zones."""
     explained: tuple[Entry, ...] = ()
     """What the report may have deducted for the pod."""
 
     @property
     def is_vague(self) -> bool:
-        """Whether there is more to it than exact amounts."""
+        """Whether the charges have bounds or blocks besides exact amounts."""
         return bool(self.charged or self.blocks or self.returned or self.doubtful)
 
 
@@ -66,23 +66,23 @@ NONE = PodCharges()
 
 
 def share(holding: Holding, hidden: tuple[Entry, ...], life: PodLife, cover: Cover) -> PodCharges:
-    """`hidden`: what the report would not show of the pod even if it covers it."""
+    """The charges of one pod. `hidden`: what a report that covers the pod does not show of it."""
     if life is PodLife.LIVE and cover is Cover.NO:
         return _newcomers(holding.entries)
     shown = () if cover is Cover.NO else holding.entries
-    # Publishers who ask the managers' books deduct what they do not show, too.
+    # Publishers that read the managers' checkpoints also deduct what they do not list.
     deducted = shown + hidden
     if life is PodLife.ENDED:
         return _returned(holding.entries) if cover is Cover.YES else PodCharges(doubtful=shown, explained=deducted)
     held = hidden if cover is Cover.YES else holding.entries
     if life is PodLife.LIVE:
         return _charge(held, deducted, certain=cover is not Cover.DOUBT)
-    # It may be there still or not, whatever the report says: the pod resources API omits such pods.
+    # The pod may still run or not, whatever the report says: the Pod Resources API omits such pods.
     return _charge(held, deducted, certain=False, doubtful=shown)
 
 
 def _newcomers(entries: Entries) -> PodCharges:
-    """Of a pod that the report knows nothing of. Replicas hold the same entries, and have one share between them."""
+    """The charges of a pod that the report does not cover. Replicas hold the same entries and share one object."""
     known = _KNOWN.get(id(entries))
     if known is None:
         known = _KNOWN.keep(id(entries), (entries, _charge(entries, (), certain=True)))
@@ -90,7 +90,7 @@ def _newcomers(entries: Entries) -> PodCharges:
 
 
 _KNOWN: Final[BoundedCache[int, tuple[Entries, PodCharges]]] = BoundedCache(MOST_KNOWN)
-"""By the identity of entries, which are kept with it, so that nothing else gets it."""
+"""By the identity of the entries. The entries are kept alive, so that no other object gets the same identity."""
 
 
 def is_block(entry: Entry) -> bool:

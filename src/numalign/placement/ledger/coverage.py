@@ -33,7 +33,7 @@ from numalign.api.attributes.podplacements import PodPlacement
 from numalign.api.nrt import fingerprint
 from numalign.placement.columns.nodefacts import RowFacts
 from numalign.placement.columns.resources import Resources
-from numalign.placement.ledger import podrecord as recording
+from numalign.placement.ledger import podrecord
 from numalign.placement.ledger.charges import Cover, PodLife
 from numalign.placement.ledger.podrecord import COVERED, LIVE, PATIENT, STUBBORN, SURE, PodRecord
 
@@ -43,7 +43,7 @@ MOST_TRIES: Final = 200
 
 
 class NodeHistory(Struct, frozen=True):
-    """What is known of a node when a report is judged."""
+    """The state of a node when a report is judged."""
 
     records: Sequence[PodRecord]
     report_count: int
@@ -52,11 +52,11 @@ class NodeHistory(Struct, frozen=True):
     matched: int | None = None
     """Report count when a fingerprint was last that of known pods."""
     placements: Sequence[PodPlacement] = ()
-    """What a report that names its pods says of these."""
+    """The placements in a report that names its pods."""
 
     @property
     def signs_known(self) -> bool:
-        """Whether fingerprints of this node are made of pods that we know."""
+        """Whether fingerprints of this node have matched known pods before."""
         return self.matched is not None and self.report_count < self.matched + PATIENT
 
 
@@ -64,11 +64,11 @@ class PodSet(Struct, frozen=True):
     """A node's pods, as a report finds them."""
 
     settled: tuple[PodRecord, ...]
-    """The report covers them for sure."""
+    """Pods that the report certainly covers."""
     pending: tuple[PodRecord, ...]
-    """Those that run first, then in the order of binding."""
+    """Pods that may be covered: running ones first, then in the order of binding."""
     leaving: tuple[PodRecord, ...]
-    """In the order in which they ended, without those that the report cannot know any more."""
+    """Ended pods in the order of their end, without those that the report certainly does not cover."""
     remains: tuple[int, ...] = ()
     """Hashes of other pods that are finished and listed all the same."""
 
@@ -78,9 +78,9 @@ class Coverage(Struct, frozen=True):
 
     covers: Mapping[str, Cover]
     is_exact: bool = False
-    """Whether it is known just which pods the report speaks of."""
+    """Whether the set of covered pods is known exactly."""
     listed: Mapping[str, PodPlacement] = field(default_factory=dict)
-    """What the report says of each pod, settled ones too."""
+    """The report's placements by uid, including those of settled pods."""
 
 
 def subjects(node: NodeHistory, sure: int) -> PodSet:
@@ -114,7 +114,7 @@ def sure(facts: RowFacts) -> int:
 def judge(
     facts: RowFacts, node: NodeHistory, resources: Resources, ensure: Callable[[Iterable[PodRecord]], None]
 ) -> Coverage:
-    """`ensure`: makes sure that these pods have holdings."""
+    """Judges which pods the report covers. `ensure`: computes missing holdings of pods."""
     if facts.placements is not None:
         return _listed(node)
     pods = subjects(node, sure(facts))
@@ -138,7 +138,7 @@ def judge(
 def _listed(node: NodeHistory) -> Coverage:
     by_uid = {each.uid: each for each in node.placements if each.uid}
     by_name = {f"{each.namespace}/{each.name}": each for each in node.placements if not each.uid}
-    # All that live, and the youngest of those that have left.
+    # All running pods, and the youngest of those that ended.
     now = node.report_count
     everyone = [each for each in node.records if each.life is LIVE or not each.is_forgotten(now, STUBBORN)]
     namesakes = _namesakes(everyone) if by_name else frozenset()
@@ -159,7 +159,7 @@ def _listed(node: NodeHistory) -> Coverage:
 
 
 def _by_age(record: PodRecord, report_count: int) -> Cover:
-    """Of pods of one name, where the report may be about either."""
+    """Judges pods of the same name by age, because the report may mean either."""
     if record.is_forgotten(report_count):
         return Cover.NO
     return Cover.YES if record.life is PodLife.LIVE and record.is_settled(report_count) else Cover.DOUBT
@@ -205,7 +205,7 @@ def _holds_zones(record: PodRecord) -> bool:
 
 def _candidates(pods: PodSet) -> Iterator[PodSet]:
     """Sets that a report may speak of, likelier ones first, within a limit."""
-    # Who has left may have come after the report, too, unless an earlier report has it.
+    # An ended pod may also have started after the report, unless an earlier report covered it.
     arrivals = sorted((*pods.pending, *(each for each in pods.leaving if each.cover is not Cover.YES)), key=_arrival)
     sizes = product(dict.fromkeys(((), pods.remains)), range(len(pods.leaving), -1, -1), range(len(arrivals), -1, -1))
     for remains, gone, there in islice(sizes, MOST_TRIES):
@@ -229,7 +229,7 @@ def _signature(pods: PodSet) -> str:
 
 def _weighed(facts: RowFacts, report_count: int, pods: PodSet, resources: Resources) -> Coverage:
     used = _used(facts, resources)
-    # A fingerprint of other pods than we know of says that amounts may be theirs.
+    # If the fingerprint is of unknown pods, the amounts may be theirs.
     others = bool(facts.fingerprint)
     least, most = _weights(pods.settled)
     covers: dict[str, Cover] = {}
@@ -268,7 +268,7 @@ def _weights(pods: Iterable[PodRecord]) -> tuple[Mapping[int, int], Mapping[int,
         if record.holding is None:
             continue
         # Of pods with plain init containers it is not known how much is shown.
-        vague = bool(record.pod.spec.init_containers) and recording.has_init_steps(record.pod)
+        vague = bool(record.pod.spec.init_containers) and podrecord.has_init_steps(record.pod)
         for entry in record.holding.entries:
             if entry.zones:
                 most[entry.column] = most.get(entry.column, 0) + entry.amount

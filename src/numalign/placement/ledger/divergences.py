@@ -14,17 +14,17 @@ from typing import Final
 from msgspec import Struct
 
 KEPT: Final = 64
-"""The latest divergences, for people who look; all of them are counted."""
+"""Number of divergences that are kept for display; all of them are counted."""
 
 Zones = tuple[int, ...]
 """Real ids."""
 
 
 class DivergenceKind(StrEnum):
-    """What turned out different."""
+    """What differs from the prediction."""
 
     ZONES = "zones"
-    """A container sits where it was not expected."""
+    """A container has zones that were not predicted."""
     AMOUNT = "amount"
     """A pod holds more or less of something than predicted."""
     NOTHING_HELD = "nothing-held"
@@ -50,11 +50,11 @@ class Divergence(Struct, frozen=True, kw_only=True):
     modelled: int = 0
     reported: int = 0
     reason: str = ""
-    """The kubelet's word for a refusal."""
+    """The kubelet's reason for the rejection."""
 
 
 class Divergences:
-    """All that were counted, and the latest of them."""
+    """Counts of divergences by kind, and the latest ones."""
 
     def __init__(self) -> None:
         self.counts: Counter[DivergenceKind] = Counter()
@@ -67,7 +67,7 @@ class Divergences:
 
 
 class Change(Struct, frozen=True):
-    """Nodes whose rows are to be read again, whether something came free there, and what turned out wrong."""
+    """Nodes whose rows must be read again, whether something became free there, and divergences."""
 
     rows: tuple[str, ...] = ()
     freed: tuple[str, ...] = ()
@@ -78,13 +78,13 @@ NOTHING: Final = Change()
 
 
 class Problem(StrEnum):
-    """Odd things that were survived; the ledger counts them."""
+    """Unexpected input that the ledger tolerates and counts."""
 
     POD_ON_TWO_NODES = "pod-on-two-nodes"
-    """Never legal. Both nodes stay charged until the pod is gone."""
+    """A bound pod changed its node, which the API forbids. Both nodes stay charged until the pod is deleted."""
     ZONE_VANISHED = "zone-vanished"
     """A pod held something in a zone that the node does not report any more; it is charged no longer."""
     PLACED_NOWHERE = "placed-nowhere"
-    """The model has no room for a pod that is on the node; it is charged to every zone."""
+    """The model finds no zones for a pod that is on the node; the pod is charged to every zone."""
     FORECAST_IMPOSSIBLE = "forecast-impossible"
-    """A pod says where it was to go, and its node cannot have done that; it is placed as if it said nothing."""
+    """The pod's placement annotation is impossible on its node, so it is ignored."""

@@ -32,8 +32,8 @@ from numalign.placement.ledger.unobserved import UnobservedPods
 
 Containers = tuple[ContainerZones, ...]
 Placer = Callable[[Pod, Row], Sequence[Holding]]
-"""Where the model says that a pod of another scheduler goes: its holding, and those of pending pods that it may push
-elsewhere. Nothing: the model has no room for it."""
+"""Places a pod of another scheduler with the model: its holding, and the changed holdings of pending pods. Empty: the
+model finds no zones for it."""
 
 
 def read(forecast: Forecast, pod: Pod, facts: RowFacts) -> Containers | None:
@@ -59,7 +59,7 @@ def is_possible(forecast: Containers, program: Program, facts: RowFacts, resourc
 def coming_true(
     forecasts: Sequence[tuple[PodRecord, Containers]], placer: Placer, row: Row, shape: Callable[[Pod], Shape]
 ) -> PodRecord | None:
-    """The first pod of which the model now says what its forecast says; equal pods are asked about once."""
+    """The first pod whose forecast the model confirms; equal pods are evaluated once."""
     said: dict[int, Holding | None] = {}
     for record, forecast in forecasts:
         number = shape(record.pod).number
@@ -72,7 +72,7 @@ def coming_true(
 
 
 def agrees(forecast: Containers, modelled: Holding | None) -> bool:
-    """Of containers that hold nothing the one may say something, and the other nothing."""
+    """Whether forecast and model agree. Containers that hold nothing may be missing in either."""
     if modelled is None:
         return False
     masks = _masks(modelled.containers)
@@ -80,7 +80,7 @@ def agrees(forecast: Containers, modelled: Holding | None) -> bool:
 
 
 def either(forecast: Containers, modelled: Holding | None, anywhere: Holding, facts: RowFacts) -> Holding:
-    """`anywhere`: all that the pod may hold, in every zone; the model may have no place for it."""
+    """A holding that covers forecast and model. `anywhere`: all that the pod may hold, in every zone."""
     if not _is_strict(facts.rules):
         return anywhere
     both = _masks(forecast), _masks(modelled.containers if modelled is not None else ())
@@ -88,7 +88,7 @@ def either(forecast: Containers, modelled: Holding | None, anywhere: Holding, fa
         ContainerZones(each.container, tuple(sorted({mask for half in both for mask in half.get(each.container, ())})))
         for each in forecast
     )
-    # A container that neither names may be anywhere, if it holds anything.
+    # A container that neither names may be in any zone, if it holds anything.
     zones = reduce(or_, (each.union or facts.rules.every_zone for each in joined), 0)
     entries = (structs.replace(entry, zones=entry.zones & zones or entry.zones) for entry in anywhere.entries)
     return structs.replace(anywhere, entries=tuple(entries), containers=joined)
@@ -137,32 +137,33 @@ class ForeignPods:
         self._unobserved = unobserved
         self._placer = placer
 
-    def place(self, book: NodeLedger, facts: RowFacts) -> None:
-        """All that wait for it on this node."""
-        # A pod does not take room from others before it is placed itself, even if it was weighed already.
-        for record in book.unplaced.values():
+    def place(self, node_ledger: NodeLedger, facts: RowFacts) -> None:
+        """Places all pods of the node that wait to be placed."""
+        # A pod takes nothing from others before it is placed itself, even if it has a holding already.
+        for record in node_ledger.unplaced.values():
             if record.holding is not None:
                 record.holding = None
-                book.put(record)
-        while book.unplaced:
-            record = self._next_in_turn(book, facts)
-            del book.unplaced[record.uid]
-            self._place(book, record, facts)
+                node_ledger.put(record)
+        while node_ledger.unplaced:
+            record = self._next_in_turn(node_ledger, facts)
+            del node_ledger.unplaced[record.uid]
+            self._place(node_ledger, record, facts)
 
-    def revise(self, book: NodeLedger, holdings: Iterable[Holding]) -> None:
-        """Something else is known of these pods, unless they were seen where they are."""
+    def revise(self, node_ledger: NodeLedger, holdings: Iterable[Holding]) -> None:
+        """Replaces the holdings of these pods, unless a report shows them."""
         for holding in holdings:
-            record = book.records.get(holding.uid)
+            record = node_ledger.records.get(holding.uid)
             if record is not None and (record.holding is None or record.holding.source is not Source.OBSERVED):
                 record.holding = holding
-                reconcile.refresh(book, record, self._unobserved)
+                reconcile.refresh(node_ledger, record, self._unobserved)
 
-    def _next_in_turn(self, book: NodeLedger, facts: RowFacts) -> PodRecord:
-        """The next pod to place: one of which the model says what its forecast says. The order in which pods were
-        bound is not known any more, but forecasts come true in it."""
-        waiting = list(book.unplaced.values())
+    def _next_in_turn(self, node_ledger: NodeLedger, facts: RowFacts) -> PodRecord:
+        """The next pod to place: one whose forecast the model confirms.
+
+        The order in which the pods were bound is lost, but forecasts are confirmed in that order."""
+        waiting = list(node_ledger.unplaced.values())
         forecasts = [(record, own) for record in waiting if (own := self._forecast(record, facts)) is not None]
-        row = book.row(self._unobserved.resources) if forecasts and len(waiting) > 1 else None
+        row = node_ledger.row(self._unobserved.resources) if forecasts and len(waiting) > 1 else None
         found = coming_true(forecasts, self._placer, row, self._unobserved.shape) if row is not None else None
         return found or waiting[0]
 
@@ -176,29 +177,29 @@ class ForeignPods:
             record.forecast = found = None
         return found
 
-    def _place(self, book: NodeLedger, record: PodRecord, facts: RowFacts) -> None:
+    def _place(self, node_ledger: NodeLedger, record: PodRecord, facts: RowFacts) -> None:
         anywhere, record.holding = self._unobserved.ensure(record, facts), None
         forecast, record.forecast = self._forecast(record, facts), None
-        book.put(record)
-        # Most pods of a cluster hold nothing exclusively, and there is nothing to ask about them.
-        row = book.row(self._unobserved.resources) if anywhere.entries else None
-        self.revise(book, self._placer(record.pod, row) if row is not None else ())
+        node_ledger.put(record)
+        # Most pods of a cluster hold nothing exclusively, so the model is not needed for them.
+        row = node_ledger.row(self._unobserved.resources) if anywhere.entries else None
+        self.revise(node_ledger, self._placer(record.pod, row) if row is not None else ())
         modelled = record.holding
         if forecast is not None and not agrees(forecast, modelled):
-            # Pods that are not there yet may still be moved by others; who may be anywhere cannot.
+            # Pods that are not admitted yet may still get other zones; a pod that is charged everywhere cannot.
             has_come = record.started is not None
             lost = structs.replace(anywhere, promised=True)
             record.holding = either(forecast, modelled, anywhere, facts) if has_come else lost
-            book.put(record)
-            self._give_up_on(book, facts)
+            node_ledger.put(record)
+            self._give_up_on(node_ledger, facts)
         elif modelled is None:
             self._unobserved.problems[Problem.PLACED_NOWHERE] += bool(anywhere.entries)
             record.holding = anywhere
-            book.put(record)
+            node_ledger.put(record)
 
-    def _give_up_on(self, book: NodeLedger, facts: RowFacts) -> None:
-        """The node is not as the model has it, so that others it was asked about may be anywhere, too."""
-        for record in [each for each in book.pending.values() if each.after < 0 and each.is_predicted]:
+    def _give_up_on(self, node_ledger: NodeLedger, facts: RowFacts) -> None:
+        """Charges pods that only the model placed to every zone, because the model contradicts the node."""
+        for record in [each for each in node_ledger.pending.values() if each.after < 0 and each.is_predicted]:
             record.holding = None
             record.holding = structs.replace(self._unobserved.ensure(record, facts), promised=True)
-            book.put(record)
+            node_ledger.put(record)

@@ -29,9 +29,9 @@ def groups(
     perhaps_free: Iterable[Entry] = (),
     pending: bool = True,
 ) -> Groups | None:
-    """With pods that are pending, or without. None: not known, or memory is not managed.
+    """The memory groups, with pending pods or without. None: not known, or the Memory Manager is off.
 
-    `perhaps_free`: what the report has of pods that may be gone, and their groups with them."""
+    `perhaps_free`: amounts that the report has of pods that may have ended, and their groups with them."""
     found = facts.groups
     if facts.rules.policy == "single-numa-node" or not facts.rules.static_memory:
         return found
@@ -40,7 +40,7 @@ def groups(
     shown, ended, later = _sorted(records)
     if found is None:
         lingering = [record for record in records if record.life is PodLife.LINGERING]
-        found = _told_by_pods(facts, shown, [*ended, *later, *lingering], resources)
+        found = _from_pods(facts, shown, [*ended, *later, *lingering], resources)
     elif any(_memory(record, resources) for record in ended):
         found = _remaining(len(facts.rules.zones), shown, resources)
     for record in later:
@@ -50,7 +50,7 @@ def groups(
 
 
 def _sorted(records: Iterable[PodRecord]) -> tuple[list[PodRecord], list[PodRecord], list[PodRecord]]:
-    """Pods whose blocks the report's groups contain, those that have given theirs back, those that came on top."""
+    """Pods whose blocks the report's groups contain, ended pods, and pods that the report does not cover."""
     shown: list[PodRecord] = []
     ended: list[PodRecord] = []
     later: list[PodRecord] = []
@@ -63,12 +63,12 @@ def _sorted(records: Iterable[PodRecord]) -> tuple[list[PodRecord], list[PodReco
     return shown, ended, later
 
 
-def _told_by_pods(
+def _from_pods(
     facts: RowFacts, shown: Sequence[PodRecord], others: Sequence[PodRecord], resources: Resources
 ) -> Groups | None:
-    """Of a node that reports none (engine spec R8): those of the pods on it, if what is in use is what they have.
+    """Groups of a node that reports none (engine spec R8): those of its pods, if these explain what is in use.
 
-    `others`: pods that the report may have as well, or may have no more."""
+    `others`: pods that the report may also cover, or may not cover any more."""
     found = _remaining(len(facts.rules.zones), shown, resources)
     if found is None:
         return None
@@ -98,7 +98,7 @@ def _remaining(zones: int, shown: Sequence[PodRecord], resources: Resources) -> 
         if record.holding is None or not all(map(_is_block, entries)):
             return None
         held.update(entry.zones for entry in entries)
-    # Which of two blocks that overlap came last decides, and that is not known.
+    # The later of two overlapping blocks decides, and their order is not known.
     if any(one != other and one & other for one in held for other in held):
         return None
     return state.grouped(zones, held)

@@ -1,7 +1,7 @@
 """One node's ledger: its report, the records of its pods, and the sums of what they take and give back.
 
 `ledger` and `reconcile` change it through its methods; `row` says what is free. Sums follow every change and are never
-gathered anew, except by `fresh_sums`, which tests use. Free amounts are never more than the node can have."""
+recomputed. Free amounts are never more than the node can have."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ Spot = tuple[int, int]
 Table = list[int]
 """Zone by zone, in each by column."""
 Tops = Mapping[int, Sequence[int]]
-"""By column and position: what can be free at most."""
+"""By column and position: the most that can be free."""
 Counted = tuple[PodCharges, bool]
-"""A share, and whether it is pending."""
+"""The charges of a pod, and whether it is pending."""
 NOT_COUNTED: Final[Counted] = NONE, False
 NO_ZONES: Final[tuple[int, ...]] = ()
 MOST_KNOWN: Final = 8192
@@ -44,7 +44,7 @@ class Row(Struct, frozen=True, kw_only=True):
     """By column: free devices that belong to no zone, all pods charged."""
     settled_homeless: list[int]
     entries: tuple[Entry, ...]
-    """Charges in `free` that lie in several zones or are not certain."""
+    """Charges in `free` whose zones are not known exactly, or that are not certain."""
     settled_entries: tuple[Entry, ...]
     pending: tuple[Holding, ...]
     """In the order of binding."""
@@ -58,21 +58,21 @@ class Row(Struct, frozen=True, kw_only=True):
 
 
 class ChargeSums(Struct):
-    """Shares of many records in one. What is pending is kept apart, so that a row can be had without it."""
+    """The sums of the charges of many pods. Pending pods are summed apart, so that a row can leave them out."""
 
     settled: dict[Spot, int] = field(default_factory=dict)
     pending: dict[Spot, int] = field(default_factory=dict)
     explained: dict[Spot, int] | None = field(default_factory=dict)
     """The most that the report may have deducted for pods that it covers. None: not needed while reports name pods."""
     vague: dict[str, None] = field(default_factory=dict)
-    """Pods whose shares are more than exact amounts."""
+    """Pods whose charges have more than exact amounts."""
 
     def change(self, uid: str, before: Counted, after: Counted) -> None:
-        """A pod's share was one and is another now."""
+        """Replaces the charges of a pod in the sums."""
         for (share, pending), sign in ((before, -1), (after, 1)):
             if share.exact:
                 _add(self.pending if pending else self.settled, share.exact, sign)
-        # Mostly the report explains the same of a pod, whatever becomes of it.
+        # Usually the explained amounts of a pod stay the same when its phase changes.
         if self.explained is not None and before[0].explained is not after[0].explained:
             _add(self.explained, _everywhere(before[0].explained), -1)
             _add(self.explained, _everywhere(after[0].explained), 1)
@@ -82,30 +82,30 @@ class ChargeSums(Struct):
 
 
 class UnknownPods(Struct):
-    """What the report deducts for pods that are not known here."""
+    """Amounts that the report deducts for pods that the ledger does not have."""
 
     since: dict[str, int] = field(default_factory=dict)
-    """By uid: the report count when each was found first."""
+    """By uid: the report count at which the pod was first found."""
     perhaps_free: tuple[Entry, ...] = ()
-    """What they may have given back by now."""
+    """Amounts that these pods may have released by now."""
 
     def note(self, found: Mapping[str, tuple[Entry, ...]], report_count: int) -> None:
-        """`found`: by uid, what the report has of each. What the third report still has is there."""
+        """`found`: by uid, the amounts that the report has of each. What the third report still has is in use."""
         self.since = {uid: self.since.get(uid, report_count) for uid in found}
         recent = [entries for uid, entries in found.items() if report_count < self.since[uid] + SURE]
         self.perhaps_free = tuple(entry for entries in recent for entry in entries if entry.zones)
 
 
-class Shortfalls(Struct):
-    """Where reports have less free than their pods explain: bits column by column, in each by position."""
+class UnexplainedSpots(Struct):
+    """Spots where reports have less free than their pods explain, as bits: column by column, in each by position."""
 
     suspected: int = 0
-    """In the last report."""
+    """The spots of the last report."""
     counted: int = 0
-    """Of these, where it was counted."""
+    """The spots among them that were counted as divergences."""
 
     def note(self, short: int, *, sure: bool) -> int:
-        """Those to be counted: at once, or where it is so twice in a row."""
+        """The spots to count: all of them, or only those that are short twice in a row."""
         counted = self.counted & short
         new = (short if sure else short & self.suspected) & ~counted
         self.suspected, self.counted = short, counted | new
@@ -127,8 +127,8 @@ class NodeLedger:
         "remains",
         "report_count",
         "restless",
-        "shortfalls",
         "sums",
+        "unexplained_spots",
         "unjudged",
         "unknown_pods",
         "unplaced",
@@ -162,42 +162,42 @@ class NodeLedger:
         self.unplaced: dict[str, PodRecord] = {}
         """Pods that another scheduler has bound and that the model was not asked about."""
         self.unknown_pods = UnknownPods()
-        self.shortfalls = Shortfalls()
+        self.unexplained_spots = UnexplainedSpots()
 
     # The report
 
     def take(self, facts: RowFacts, *, again: bool = False) -> int:
-        """A report came in; how many entries lie in zones that the node does not have any more.
+        """Takes a new report; returns the number of entries in zones that the node does not have any more.
 
-        `again`: the report is the one before, and is only read in another light."""
+        `again`: the report is the same as before, and only its interpretation changed."""
         vanished = self._move(facts.rules.zones) if self.zones != facts.rules.zones else 0
         if self.facts is not None and self.facts.supplies.stock.names != facts.supplies.stock.names:
-            self.shortfalls = Shortfalls()
-        # The same once more is no new look at the node: a watch may repeat a report.
+            self.unexplained_spots = UnexplainedSpots()
+        # A repeated report is not a new observation of the node: a watch may deliver it twice.
         if not again and (facts.placements is not None or facts != self.facts):
             self.report_count += 1
         self.facts = facts
         return vanished
 
     def _move(self, zones: tuple[int, ...]) -> int:
-        """The node has other zones than before."""
+        """Moves all holdings to the positions of the node's new zones."""
         vanished = 0
         for record in self.records.values():
             if record.holding is None:
                 continue
             holding = zonesets.moved_holding(record.holding, self.zones, zones)
             vanished += len(record.holding.entries) - len(holding.entries)
-            # Whatever the report says of it is to be read again, at the new positions.
+            # The report's placement of the pod must be read again at the new positions.
             record.holding, record.listed, record.hidden = holding, None, ()
             self.put(record)
-        self.zones, self.shortfalls = zones, Shortfalls()
+        self.zones, self.unexplained_spots = zones, UnexplainedSpots()
         return vanished
 
     def drop_report(self) -> None:
         self.facts = None
 
     def judged(self, *, is_exact: bool, matches: bool = False) -> None:
-        """It is known which pods the report covers. `matches`: its fingerprint is that of pods that we know."""
+        """Marks the report as judged. `matches`: its fingerprint is that of known pods."""
         self.unjudged, self.is_exact = False, is_exact
         if matches:
             self.matched = self.report_count
@@ -205,17 +205,17 @@ class NodeLedger:
     # Pods
 
     def find(self, record: PodRecord) -> None:
-        """Enter a pod that was not known to be on the node: the report may cover it, or the model is to be asked."""
+        """Enters a pod that was not on the node before: the report may cover it, or the model places it."""
         self.unplaced[record.uid], self.unjudged = record, True
         self.put(record)
 
     def doubt(self, record: PodRecord) -> None:
-        """Its end may be in a report that came before the word of it, and was then taken to cover it still."""
+        """Marks an ended pod to be judged again: an earlier report may already account for its end."""
         if record.cover is Cover.YES and not self.is_exact:
             record.cover, self.unjudged = Cover.DOUBT, True
 
     def cover(self, record: PodRecord, cover: Cover) -> None:
-        """Whether the report covers the pod. One that no report covers is to be placed by the model."""
+        """Sets whether the report covers the pod. The model places a pod that no report covers."""
         record.cover = cover
         if cover is Cover.YES:
             record.reported = True
@@ -225,7 +225,7 @@ class NodeLedger:
             self.unplaced[record.uid] = record
 
     def put(self, record: PodRecord) -> None:
-        """Enter a record, or count one that has changed anew."""
+        """Enters a record, or updates the sums after a record changed."""
         uid, before, is_pending = record.uid, record.share, record.is_pending
         was_pending = self.pending.pop(uid, None) is not None
         if is_pending:
@@ -234,12 +234,12 @@ class NodeLedger:
         self.records[uid] = record
         if self.named is not None:
             self._watch(record)
-        # Who holds nothing so far counts for nothing, pending or not.
+        # A pod without a holding so far has no charges, pending or not.
         if after is not before or (is_pending != was_pending and after is not NONE):
             self.sums.change(uid, (before, was_pending), (after, is_pending))
 
     def name(self, placements: tuple[PodPlacement, ...] | None) -> None:
-        """A report came in that names its pods by uid, or one that does not."""
+        """Stores the placements of a report that names its pods, or drops them for one that does not."""
         was_named, self.named = self.named is not None, placements
         if placements is None:
             self.restless.clear()
@@ -261,15 +261,8 @@ class NodeLedger:
         self.sums.change(uid, (record.share, self.pending.pop(uid, None) is not None), NOT_COUNTED)
         record.share = NONE
 
-    def fresh_sums(self) -> ChargeSums:
-        """The sums gathered from nothing."""
-        sums = ChargeSums(explained=None if self.sums.explained is None else {})
-        for record in self.records.values():
-            sums.change(record.uid, NOT_COUNTED, (record.computed_share(), record.is_pending))
-        return sums
-
     def explained(self) -> Mapping[Spot, int]:
-        """The most that the report may have deducted for pods that it covers; kept up from now on."""
+        """The most that the report may have deducted for covered pods; updated from now on."""
         if self.sums.explained is None:
             self.sums.explained = {}
             for record in self.records.values():
@@ -277,12 +270,12 @@ class NodeLedger:
         return self.sums.explained
 
     def row(self, resources: Resources) -> Row | None:
-        """None: the node has no report."""
+        """What is free on the node; None: it has no report."""
         return _row(self, self.facts, resources) if self.facts is not None else None
 
 
 def ceilings(facts: RowFacts, resources: Resources) -> Tops:
-    """What the node can have, devices that touch several zones included."""
+    """The most that can be free, including devices of several zones."""
     stock = facts.supplies.stock
     places = resources.arranged(stock.names).places
     found = {column: stock.tops[place] for column, place in places.items()}
@@ -293,27 +286,32 @@ def ceilings(facts: RowFacts, resources: Resources) -> Tops:
     return found
 
 
-def _row(book: NodeLedger, facts: RowFacts, resources: Resources) -> Row:
+def _row(node_ledger: NodeLedger, facts: RowFacts, resources: Resources) -> Row:
     settled, settled_homeless = _reported(facts, resources)
     width = len(settled_homeless)
-    if not book.sums.settled and not book.sums.vague and not book.pending and not book.unknown_pods.perhaps_free:
-        return _alike(facts, settled, settled_homeless, _groups(book, facts, resources))
+    if (
+        not node_ledger.sums.settled
+        and not node_ledger.sums.vague
+        and not node_ledger.pending
+        and not node_ledger.unknown_pods.perhaps_free
+    ):
+        return _alike(facts, settled, settled_homeless, _groups(node_ledger, facts, resources))
     tops = ceilings(facts, resources)
     grouped = facts.groups is not None
-    _apply(settled, settled_homeless, book.sums.settled)
-    _cut(settled, width, tops, book.sums.settled)
-    vague = sorted((book.records[uid] for uid in book.sums.vague), key=lambda record: record.order)
+    _apply(settled, settled_homeless, node_ledger.sums.settled)
+    _cut(settled, width, tops, node_ledger.sums.settled)
+    vague = sorted((node_ledger.records[uid] for uid in node_ledger.sums.vague), key=lambda record: record.order)
     lasting = [record.share for record in vague if not record.is_pending]
     entries = _vague(
-        settled, width, tops, [*lasting, PodCharges(doubtful=book.unknown_pods.perhaps_free)], grouped=grouped
+        settled, width, tops, [*lasting, PodCharges(doubtful=node_ledger.unknown_pods.perhaps_free)], grouped=grouped
     )
-    groups = _groups(book, facts, resources)
-    if not book.pending:
+    groups = _groups(node_ledger, facts, resources)
+    if not node_ledger.pending:
         return _alike(facts, settled, settled_homeless, groups, tuple(entries))
     free, homeless = list(settled), list(settled_homeless)
-    _apply(free, homeless, book.sums.pending)
+    _apply(free, homeless, node_ledger.sums.pending)
     waiting = _vague(free, width, tops, [record.share for record in vague if record.is_pending], grouped=grouped)
-    pending = sorted(book.pending.values(), key=lambda record: record.order)
+    pending = sorted(node_ledger.pending.values(), key=lambda record: record.order)
     return Row(
         facts=facts,
         free=free,
@@ -324,19 +322,19 @@ def _row(book: NodeLedger, facts: RowFacts, resources: Resources) -> Row:
         settled_entries=tuple(entries),
         pending=tuple(record.holding for record in pending if record.holding is not None),
         groups=groups,
-        settled_groups=_groups(book, facts, resources, pending=False),
+        settled_groups=_groups(node_ledger, facts, resources, pending=False),
     )
 
 
-def _groups(book: NodeLedger, facts: RowFacts, resources: Resources, *, pending: bool = True) -> Groups | None:
-    records, perhaps_free = book.records.values(), book.unknown_pods.perhaps_free
+def _groups(node_ledger: NodeLedger, facts: RowFacts, resources: Resources, *, pending: bool = True) -> Groups | None:
+    records, perhaps_free = node_ledger.records.values(), node_ledger.unknown_pods.perhaps_free
     return memorygroups.groups(facts, records, resources, perhaps_free=perhaps_free, pending=pending)
 
 
 def _alike(
     facts: RowFacts, free: Table, homeless: list[int], groups: Groups | None, entries: tuple[Entry, ...] = ()
 ) -> Row:
-    """A row on which no pod is pending: one table serves for both."""
+    """A row without pending pods: one table serves as `free` and `settled`."""
     return Row(
         facts=facts,
         free=free,
@@ -352,7 +350,7 @@ def _alike(
 
 
 def _vague(free: Table, width: int, tops: Tops, shares: Sequence[PodCharges], *, grouped: bool) -> list[Entry]:
-    """Charge and give back what is not exact; what cannot be put into numbers comes out as entries."""
+    """Applies charges and returns with bounds; what cannot be expressed in numbers is returned as entries."""
     entries: list[Entry] = []
     maybe: dict[Spot, Entry] = {}
     for share in shares:
@@ -379,7 +377,7 @@ def _collect(maybe: dict[Spot, Entry], entry: Entry) -> None:
 
 
 def _raise(free: Table, width: int, tops: Tops, maybe: Mapping[Spot, Entry]) -> Iterator[Entry]:
-    """What may have come free is free at most; the same amount, charged as a maybe, keeps it out of the least."""
+    """Adds amounts that may be free to the upper bound; an uncertain charge of equal size keeps the lower bound."""
     for (column, position), entry in sorted(maybe.items(), key=lambda each: each[0]):
         place = position * width + column
         if column in tops and place < len(free):

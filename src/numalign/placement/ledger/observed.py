@@ -32,7 +32,7 @@ class Observation(Struct, frozen=True):
 
 
 def read(placement: PodPlacement, facts: RowFacts, resources: Resources, *, reuses: bool = False) -> Observation:
-    """`reuses`: the pod has init containers whose CPUs and devices a later container may have got again."""
+    """What a placement shows of a pod. `reuses`: later containers may hold CPUs and devices of init containers."""
     zones, column_of, from_ids, cpus = facts.rules.zones, resources.column, zonesets.from_ids, 0
     amounts: dict[Where, int] = {}
     inside: list[tuple[Where, int]] = []
@@ -57,7 +57,7 @@ def read(placement: PodPlacement, facts: RowFacts, resources: Resources, *, reus
             devices[spot] = (*devices[spot], each) if spot in devices else (each,)
         containers.append(ContainerZones(held.container, (mask,) if mask else ()))
     maybe: dict[Where, int] = {}
-    # Containers may have the same CPUs one after the other.
+    # Containers may hold the same CPUs one after the other.
     for spot, amount in _cpus(cpus, facts) if len(containers) > 1 else inside:
         amounts[spot] = amounts.get(spot, 0) + amount
     for spot, alike in devices.items():
@@ -72,10 +72,10 @@ def read(placement: PodPlacement, facts: RowFacts, resources: Resources, *, reus
 
 
 def contradictions(predicted: Holding, seen: Observation, facts: RowFacts, resources: Resources) -> list[Divergence]:
-    """What of the prediction the observation rules out; empty if it is one of the possible outcomes.
+    """The parts of the prediction that the observation contradicts; empty if it is a possible outcome.
 
-    Less than predicted is no contradiction: what plain init containers hold may not be listed (engine spec R3)."""
-    # Mostly everything is as predicted.
+    Less than predicted is no contradiction: holdings of plain init containers may not be listed (engine spec R3)."""
+    # Usually everything is as predicted.
     if predicted.entries == seen.entries or frozenset(predicted.entries).issuperset(seen.entries):
         return []
     column = _exceeded(predicted.entries, seen.entries, facts.rules)
@@ -91,7 +91,7 @@ def contradictions(predicted: Holding, seen: Observation, facts: RowFacts, resou
 
 
 def names(placement: PodPlacement) -> frozenset[str]:
-    """Containers that the report names; init containers among them where it comes from the managers' books."""
+    """Containers that the report names; init containers only if it is made from the managers' checkpoints."""
     return frozenset(held.container for held in placement.holdings)
 
 
@@ -107,7 +107,7 @@ def _numbers(alike: Sequence[HeldDevices]) -> tuple[int, int]:
 
 
 def _cpus(cpus: int, facts: RowFacts) -> list[tuple[Where, int]]:
-    """How many are in each zone, or all of them in any zone where that is not known."""
+    """The number of CPUs in each zone; all of them in any zone if the core map is not known."""
     if not facts.zone_cpus:
         return [((CPU, facts.rules.every_zone), cpus.bit_count())] if cpus else []
     return [((CPU, 1 << place), own.bit_count()) for place, zone in enumerate(facts.zone_cpus) if (own := cpus & zone)]
@@ -115,7 +115,7 @@ def _cpus(cpus: int, facts: RowFacts) -> list[tuple[Where, int]]:
 
 @lru_cache(maxsize=MOST_KNOWN)
 def _entries(amounts: frozenset[tuple[Where, int]], memory: frozenset[int]) -> tuple[Entry, ...]:
-    """Replicas in the same zones hold the same, on every node."""
+    """Cached, because replicas in the same zones have equal entries on every node."""
     return tuple(
         [
             Entry(column, amount, zones, span=zones.bit_count() if column in memory else 0)
@@ -132,13 +132,13 @@ def _exceeded(predicted: tuple[Entry, ...], seen: tuple[Entry, ...], rules: Node
 
 
 def _least(entries: tuple[Entry, ...], column: int, area: int) -> int:
-    """How much surely lies in these zones."""
+    """The amount that is certainly in these zones."""
     inside = (each for each in entries if each.column == column and each.certain and each.zones & ~area == 0)
     return sum(entry.amount for entry in inside if entry.zones)
 
 
 def _most(entries: tuple[Entry, ...], column: int, area: int) -> int:
-    """How much lies in these zones at most."""
+    """The largest amount that may be in these zones."""
     return sum(entry.amount for entry in entries if entry.column == column and entry.zones & area)
 
 

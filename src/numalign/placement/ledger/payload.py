@@ -25,7 +25,7 @@ from numalign.placement.ledger.unobserved import UnobservedPods
 
 
 class NamedContainer(NamedTuple):
-    """A container that holds something, and what it asked for."""
+    """A container that holds something, and its request."""
 
     record: PodRecord
     container: str
@@ -40,9 +40,9 @@ class NamedContainer(NamedTuple):
 def observed(
     payload: Payload, covered: Iterable[PodRecord], facts: RowFacts, unobserved: UnobservedPods
 ) -> Mapping[str, Observation]:
-    """By uid what the payload says of the pods that it names, `covered` being all that the report speaks of.
+    """By uid, the observations in the payload. `covered`: all pods that the report covers.
 
-    Nothing, where the payload and the pods do not belong together."""
+    Empty if the payload does not match these pods."""
     seats = [seat for record in covered for seat in _seats(record, facts, unobserved)]
     try:
         zones = placementcodec.decode(payload, [seat.ref for seat in seats])

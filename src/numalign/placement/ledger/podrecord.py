@@ -21,45 +21,45 @@ from numalign.placement.ledger import charges
 from numalign.placement.ledger.charges import Cover, PodCharges, PodLife
 
 SURE: Final = 2
-"""Reports after which a report is surely younger than something that was seen; `coverage` says why."""
+"""Reports after which a report is certainly younger than an observed event; `coverage` explains it."""
 PATIENT: Final = 12
-"""The same where the report's fingerprint says otherwise: it may have been long on its way, with others after it."""
+"""The same if the fingerprint contradicts: the report may have been delayed, with others after it."""
 STUBBORN: Final = 64
-"""The same where the report names its pods: in the end, one that is never named holds nothing."""
+"""The same if the report names its pods: a pod that is never named holds nothing."""
 
 LIVE: Final = PodLife.LIVE
 COVERED: Final = Cover.YES
-"""Looked up once: every fact about a pod asks for them."""
+"""Looked up once, because every fact about a pod needs them."""
 
 
 class PodHistory(Struct, kw_only=True, gc=False, omit_defaults=True, rename="camel"):
-    """What has become of one pod on one node. It does not follow from the pod or from the report, so dumps keep it."""
+    """The history of one pod on one node. It does not follow from the pod or the report, so dumps contain it."""
 
     uid: str
     order: int
-    """Grows from pod to pod: the order of binding, as far as it was seen."""
+    """A counter that gives the order of binding, as far as it was observed."""
     bound: bool = False
-    """Whether the API server was seen to have it on this node; else it is a decision on its way."""
+    """Whether the API server has shown the pod on this node; otherwise its Binding is in flight."""
     after: int = -1
-    """For a decision of ours: the report count when it was made. What was reported up to then cannot cover it."""
+    """For a decision of this scheduler: the report count at that time. Reports up to then cannot cover the pod."""
     holding: Holding | None = None
-    """None: the model was not asked yet where it may be."""
+    """None: the pod is not placed by the model yet."""
     hidden: tuple[Entry, ...] = ()
     life: PodLife = PodLife.LIVE
     cover: Cover = Cover.NO
     reported: bool = False
-    """Whether any report had it."""
+    """Whether any report covered the pod."""
     found: bool = False
-    """Whether it ran already when it was first seen."""
+    """Whether the pod was running when it was first seen."""
     started: int | None = None
-    """Report count when it was first seen to have started."""
+    """Report count when the pod was first seen running."""
     start_order: int = 0
-    """Then, too: grows with `order`."""
+    """A counter of the same moment; comparable with `order`."""
     ended: int = 0
-    """Report count when it ended or began to linger."""
+    """Report count when the pod ended or its object was deleted."""
     end_order: int = 0
     until: float = 0.0
-    """When lingering ends."""
+    """When a deleted pod has certainly stopped."""
 
 
 class PodRecord(PodHistory, kw_only=True, eq=False, gc=False):
@@ -69,52 +69,52 @@ class PodRecord(PodHistory, kw_only=True, eq=False, gc=False):
     """namespace/name"""
     pod: Pod
     listed: PodPlacement | None = None
-    """What a report last said of it."""
+    """The placement in the latest report."""
     forecast: Forecast | None = None
-    """Where it was to go when another scheduler bound it, until it is placed or reported."""
+    """The forecast of the scheduler that bound the pod, until the pod is placed or reported."""
     absent: bool = False
-    """Left out for the time being, as if it had ended."""
+    """Whether the pod is left out temporarily, as if it had ended."""
     share: PodCharges = charges.NONE
     signed: int | None = None
     """See `hash`; None: not computed yet."""
 
     def start(self, report_count: int, order: int) -> None:
-        """It was seen to run."""
+        """Records that the pod was seen running."""
         self.started, self.start_order = report_count, order
 
     def end(self, life: PodLife, report_count: int, order: int) -> None:
-        """It ended, or its object is gone and its containers may still run."""
+        """Records that the pod ended, or that its object was deleted while its containers may still run."""
         self.life, self.ended, self.end_order = life, report_count, order
 
     @property
     def hash(self) -> int:
-        """As in the fingerprint."""
+        """The pod's hash in fingerprints."""
         if self.signed is None:
             self.signed = fingerprint.pod_hash(self.pod.metadata.namespace, self.pod.metadata.name)
         return self.signed
 
     @property
     def is_pending(self) -> bool:
-        """Bound, in no report, and not known to have been admitted: its turn on the node is open (engine spec R2).
+        """Whether the pod is bound, in no report, and not known to be admitted, so its admission order is open (R2).
 
-        Pods that hold nothing exclusively have no turn."""
+        Pods that hold nothing exclusively are never pending."""
         if self.life is not LIVE or self.cover is COVERED or self.started is not None or self.absent:
             return False
         return self.holding is None or bool(self.holding.entries)
 
     @property
     def is_quiet(self) -> bool:
-        """Whether a report that says of it what the last one said has nothing new."""
+        """Whether a report with the same placement of the pod changes nothing."""
         if self.cover is not COVERED or self.life is not LIVE or self.listed is None or self.holding is None:
             return False
         return not self.pod.spec.init_containers
 
     def is_settled(self, report_count: int, sure: int = SURE) -> bool:
-        """Whether the latest report covers it for sure, by the age of what was seen of it."""
+        """Whether the latest report certainly covers the pod, by the age of its observed start."""
         return self.cover is Cover.YES or (self.started is not None and report_count >= self.started + sure)
 
     def is_forgotten(self, report_count: int, sure: int = SURE) -> bool:
-        """Whether the report was surely made after it had ended."""
+        """Whether the report was certainly made after the pod ended."""
         return self.life is not PodLife.LIVE and report_count >= self.ended + sure
 
     @property
@@ -137,18 +137,18 @@ class PodRecord(PodHistory, kw_only=True, eq=False, gc=False):
 
 def has_init_steps(pod: Pod) -> bool:
     containers = pod.spec.init_containers
-    # Most pods have none, and every fact about a pod asks.
+    # Most pods have none, and every fact about a pod needs this.
     return bool(containers) and any(not container.is_sidecar for container in containers)
 
 
 AFTER_GRACE: Final = 10.0
 """Seconds that a deleted pod stays charged beyond its grace period."""
 REMEMBERED: Final = 600.0
-"""Seconds in which a late word about a pod that ended is recognised as such."""
+"""Seconds for which late events about an ended pod are recognised."""
 
 
 class EndedPods:
-    """Who left, and when it is surely over."""
+    """Pods that ended, and when deleted pods have certainly stopped."""
 
     def __init__(self) -> None:
         self._left: dict[str, float] = {}
@@ -162,7 +162,7 @@ class EndedPods:
         self._left[uid] = now
 
     def wait_for(self, pod: Pod, uid: str, node: str, now: float) -> float:
-        """When a pod that was deleted while it ran has surely stopped on the node."""
+        """Records when a pod that was deleted while running has certainly stopped."""
         grace = pod.metadata.deletion_grace_period_seconds
         seconds = pod.spec.termination_grace_period_seconds if grace is None else grace
         until = now + max(seconds, 0) + AFTER_GRACE
@@ -170,7 +170,7 @@ class EndedPods:
         return until
 
     def forgotten(self, now: float) -> list[str]:
-        """Pods that ended so long ago that they are forgotten; each is returned once."""
+        """Pods whose end is no longer remembered; each is returned once."""
         found = []
         while self._left and next(iter(self._left.values())) <= now - REMEMBERED:
             found.append(next(iter(self._left)))
@@ -178,7 +178,7 @@ class EndedPods:
         return found
 
     def due(self, now: float) -> list[tuple[float, str, str]]:
-        """Time, uid and node of waits that are over."""
+        """Time, uid and node of pods that have certainly stopped by now."""
         found = []
         while self._waiting and self._waiting[0][0] <= now:
             found.append(heapq.heappop(self._waiting))

@@ -17,8 +17,7 @@ from msgspec import Struct, field, structs
 from numalign.api.attributes.podplacements import PodPlacement
 from numalign.placement.columns.holdings import ContainerZones, Entry, Holding, Source
 from numalign.placement.columns.nodefacts import RowFacts
-from numalign.placement.ledger import coverage, observed, payload, unexplained
-from numalign.placement.ledger import podrecord as recording
+from numalign.placement.ledger import coverage, observed, payload, podrecord, unexplained
 from numalign.placement.ledger.charges import Cover, PodLife
 from numalign.placement.ledger.divergences import Divergence, DivergenceKind
 from numalign.placement.ledger.nodeledger import NodeLedger, UnknownPods
@@ -28,7 +27,7 @@ from numalign.placement.ledger.unobserved import UnobservedPods
 
 
 def widened(records: Iterable[PodRecord]) -> dict[str, Holding]:
-    """By uid, for pods that are interchangeable: what each of them holds, wherever that may be."""
+    """By uid, for interchangeable pods: holdings that cover the zones of all of them."""
     by_shape: dict[int, list[Holding]] = {}
     for holding in [record.holding for record in records]:
         if holding is not None and holding.interchangeable:
@@ -66,70 +65,78 @@ Placements = tuple[PodPlacement, ...]
 
 
 class ReconcileResult(Struct):
-    """What came out: predictions that were wrong, pods that are done with, entries that have no zone any more."""
+    """Wrong predictions, pods whose records can be dropped, and the number of entries without a zone."""
 
     divergences: list[Divergence] = field(default_factory=list)
     struck: list[str] = field(default_factory=list)
     vanished: int = 0
     has_strangers: bool = False
-    """Whether the report may have pods that are not known here."""
+    """Whether the report may cover pods that the ledger does not have."""
 
 
 class Deadlines(Struct, frozen=True):
-    """When a report that does not account for a running pod says something about the pod."""
+    """After how many reports a report without a running pod proves something about the pod."""
 
     report_count: int
     sure: int
     latest: int
-    """The order of the youngest pod that the report has."""
+    """The order of the youngest pod that the report covers."""
 
 
-def is_repeated(book: NodeLedger, facts: RowFacts) -> bool:
-    """Whether a report says what the one before said, and no pod waits for a report."""
-    return not book.unjudged and facts == book.facts and not any(map(_is_open, book.records.values()))
+def is_repeated(node_ledger: NodeLedger, facts: RowFacts) -> bool:
+    """Whether a report equals the one before and no pod waits for a report."""
+    return (
+        not node_ledger.unjudged and facts == node_ledger.facts and not any(map(_is_open, node_ledger.records.values()))
+    )
 
 
-def take(book: NodeLedger, facts: RowFacts, unobserved: UnobservedPods, *, again: bool = False) -> ReconcileResult:
-    """Enter a new report, or the same one read anew."""
-    vanished = book.take(facts, again=again)
-    findings = judge(book, facts, unobserved)
+def take(
+    node_ledger: NodeLedger, facts: RowFacts, unobserved: UnobservedPods, *, again: bool = False
+) -> ReconcileResult:
+    """Enters a new report, or the same one with a new interpretation."""
+    vanished = node_ledger.take(facts, again=again)
+    findings = judge(node_ledger, facts, unobserved)
     findings.vanished = vanished
     return findings
 
 
-def judge(book: NodeLedger, facts: RowFacts, unobserved: UnobservedPods) -> ReconcileResult:
-    """Enter which pods the report covers, with what it says of them, and what it has of others."""
-    findings = _judged(book, facts, unobserved)
+def judge(node_ledger: NodeLedger, facts: RowFacts, unobserved: UnobservedPods) -> ReconcileResult:
+    """Enters which pods the report covers, with their placements, and what it has of unknown pods."""
+    findings = _judged(node_ledger, facts, unobserved)
     if findings.has_strangers:
-        _meet_strangers(book, facts, unobserved)
-    elif book.unknown_pods.since:
-        book.unknown_pods = UnknownPods()
+        _meet_strangers(node_ledger, facts, unobserved)
+    elif node_ledger.unknown_pods.since:
+        node_ledger.unknown_pods = UnknownPods()
     return findings
 
 
-def _meet_strangers(book: NodeLedger, facts: RowFacts, unobserved: UnobservedPods) -> None:
-    records = list(book.records.values())
+def _meet_strangers(node_ledger: NodeLedger, facts: RowFacts, unobserved: UnobservedPods) -> None:
+    records = list(node_ledger.records.values())
     if facts.placements is None:
-        unobserved.ensure_all(records, book, facts)
-    book.unknown_pods.note(unexplained.found(facts, records, unobserved.resources), book.report_count)
+        unobserved.ensure_all(records, node_ledger, facts)
+    node_ledger.unknown_pods.note(unexplained.found(facts, records, unobserved.resources), node_ledger.report_count)
 
 
-def _judged(book: NodeLedger, facts: RowFacts, unobserved: UnobservedPods) -> ReconcileResult:
-    if facts.placements is None and not facts.fingerprint and not any(map(_is_open, book.records.values())):
-        book.judged(is_exact=False)
-        return ReconcileResult(divergences=unexplained.unexplained(book, facts, unobserved, sure=False))
-    records, placements = _to_be_judged(book, facts.placements)
+def _judged(node_ledger: NodeLedger, facts: RowFacts, unobserved: UnobservedPods) -> ReconcileResult:
+    if facts.placements is None and not facts.fingerprint and not any(map(_is_open, node_ledger.records.values())):
+        node_ledger.judged(is_exact=False)
+        return ReconcileResult(divergences=unexplained.unexplained(node_ledger, facts, unobserved, sure=False))
+    records, placements = _to_be_judged(node_ledger, facts.placements)
     wide = widened(records)
-    remains = book.remains if coverage.lists_finished_pods(facts) else {}
-    node = coverage.NodeHistory(records, book.report_count, remains, book.matched, placements)
-    judgement = coverage.judge(facts, node, unobserved.resources, lambda pods: unobserved.ensure_all(pods, book, facts))
-    book.judged(is_exact=judgement.is_exact, matches=judgement.is_exact and bool(facts.fingerprint))
+    remains = node_ledger.remains if coverage.lists_finished_pods(facts) else {}
+    node = coverage.NodeHistory(records, node_ledger.report_count, remains, node_ledger.matched, placements)
+    judgement = coverage.judge(
+        facts, node, unobserved.resources, lambda pods: unobserved.ensure_all(pods, node_ledger, facts)
+    )
+    node_ledger.judged(is_exact=judgement.is_exact, matches=judgement.is_exact and bool(facts.fingerprint))
     is_known = judgement.is_exact or node.signs_known
     # Where the report names every pod, none is overdue.
-    latest = _latest(book.records.values(), judgement) if len(judgement.listed) < len(records) else 0
-    due = Deadlines(book.report_count, coverage.sure(facts) if is_known else SURE, latest)
+    latest = _latest(node_ledger.records.values(), judgement) if len(judgement.listed) < len(records) else 0
+    due = Deadlines(node_ledger.report_count, coverage.sure(facts) if is_known else SURE, latest)
     findings, entered = ReconcileResult(), False
-    findings.has_strangers = _has_strangers(book, facts, len(judgement.listed) + len(book.records) - len(records))
+    findings.has_strangers = _has_strangers(
+        node_ledger, facts, len(judgement.listed) + len(node_ledger.records) - len(records)
+    )
     for record in records if facts.placements is not None else filter(_is_open, records):
         listed = judgement.listed.get(record.uid)
         cover = judgement.covers.get(record.uid) or (COVERED if record.life is LIVE else Cover.NO)
@@ -140,35 +147,37 @@ def _judged(book: NodeLedger, facts: RowFacts, unobserved: UnobservedPods) -> Re
             cover = COVERED
         elif cover is record.cover and not record.pod.spec.init_containers:
             continue
-        _enter(book, record, cover, unobserved)
+        _enter(node_ledger, record, cover, unobserved)
         entered = True
-    if facts.payload is not None and _can_be_read(judgement) and (entered or facts.payload != book.payload):
-        findings.divergences += _read_payload(book, facts, unobserved, wide)
-    _part(book, wide, unobserved)
+    if facts.payload is not None and _can_be_read(judgement) and (entered or facts.payload != node_ledger.payload):
+        findings.divergences += _read_payload(node_ledger, facts, unobserved, wide)
+    _part(node_ledger, wide, unobserved)
     findings.struck = [record.uid for record in records if record.life is not LIVE and _is_done_with(record, due)]
     for uid in findings.struck:
-        book.strike(uid)
+        node_ledger.strike(uid)
     if facts.placements is None:
-        findings.divergences += unexplained.unexplained(book, facts, unobserved, sure=judgement.is_exact)
+        findings.divergences += unexplained.unexplained(node_ledger, facts, unobserved, sure=judgement.is_exact)
     return findings
 
 
-def _to_be_judged(book: NodeLedger, placements: Placements | None) -> tuple[list[PodRecord], Sequence[PodPlacement]]:
-    """All but those of which a report that names its pods says what the last one said, and what it says of them."""
-    last, records, placements = book.named, book.records, placements or ()
+def _to_be_judged(
+    node_ledger: NodeLedger, placements: Placements | None
+) -> tuple[list[PodRecord], Sequence[PodPlacement]]:
+    """The pods to judge: all but those whose placement in a report that names its pods did not change."""
+    last, records, placements = node_ledger.named, node_ledger.records, placements or ()
     changed, gone = _differing(placements, last or ())
-    # A name alone may be that of several pods, and then it takes all of them to judge.
+    # Several pods may share a name, and then all of them must be judged.
     by_uid = bool(placements) and "" not in [each.uid for each in changed]
-    book.name(placements if by_uid else None)
+    node_ledger.name(placements if by_uid else None)
     if last is None or not by_uid:
         return list(records.values()), placements
-    news = book.restless | {uid: records[uid] for each in changed + gone if (uid := each.uid) in records}
+    news = node_ledger.restless | {uid: records[uid] for each in changed + gone if (uid := each.uid) in records}
     listed = {each.uid: each for each in placements}
     return list(news.values()), [listed[uid] for uid in news if uid in listed]
 
 
 def _differing(now: Placements, last: Placements) -> tuple[Placements, Placements]:
-    """Both without what they begin and end with in common; what did not change is mostly the same object."""
+    """Both without their common beginning and end. What did not change is usually the same object."""
     start, end, most = 0, 0, min(len(now), len(last))
     while start < most and now[start] is last[start]:
         start += 1
@@ -177,69 +186,70 @@ def _differing(now: Placements, last: Placements) -> tuple[Placements, Placement
     return now[start : len(now) - end], last[start : len(last) - end]
 
 
-def _has_strangers(book: NodeLedger, facts: RowFacts, listed: int) -> bool:
-    """`listed`: how many of the pods that we know the report names."""
+def _has_strangers(node_ledger: NodeLedger, facts: RowFacts, listed: int) -> bool:
+    """Whether the report has pods that the ledger does not. `listed`: the number of known pods that it names."""
     if facts.placements is not None:
         return listed < len(facts.placements)
-    return bool(facts.fingerprint) and book.matched is None and book.report_count <= SURE
+    return bool(facts.fingerprint) and node_ledger.matched is None and node_ledger.report_count <= SURE
 
 
 def _is_open(record: PodRecord) -> bool:
-    """Whether a report that names no pods can change anything about it."""
+    """Whether a report that names no pods can change the record."""
     settled = record.cover is COVERED and record.life is LIVE
     return not settled or bool(record.pod.spec.init_containers)
 
 
 def _is_done_with(record: PodRecord, due: Deadlines) -> bool:
-    """A report that came in since it ended does not cover it. If none ever did, that one may be from before its time,
-    and the next one still have it."""
+    """Whether an ended pod's record can be dropped: a later report does not cover the pod.
+
+    If no report ever covered it, that report may be older than the pod, and the next one may still cover it."""
     if record.life is not PodLife.ENDED or record.cover is not Cover.NO or due.report_count <= record.ended:
         return False
     return record.reported or record.end_order < due.latest or record.is_forgotten(due.report_count, due.sure)
 
 
-def part(book: NodeLedger, unobserved: UnobservedPods) -> None:
-    """Pods that may sit in each other's places do not stay together: each of them may have any of the places."""
-    for uid, holding in widened(book.records.values()).items():
-        _replace(book, book.records[uid], holding, unobserved)
+def part(node_ledger: NodeLedger, unobserved: UnobservedPods) -> None:
+    """Ends the interchange of pods: from now on each of them may have the zones of any of them."""
+    for uid, holding in widened(node_ledger.records.values()).items():
+        _replace(node_ledger, node_ledger.records[uid], holding, unobserved)
 
 
-def refresh(book: NodeLedger, record: PodRecord, unobserved: UnobservedPods) -> None:
-    """Count a record whose pod or whose holding has changed."""
-    facts = book.facts
+def refresh(node_ledger: NodeLedger, record: PodRecord, unobserved: UnobservedPods) -> None:
+    """Updates the sums after the pod or the holding of a record changed."""
+    facts = node_ledger.facts
     if facts is not None:
         if record.life is not LIVE or record.absent:
             unobserved.ensure(record, facts)
         record.hidden = unobserved.hidden(record, facts)
-    book.put(record)
+    node_ledger.put(record)
 
 
-def _enter(book: NodeLedger, record: PodRecord, cover: Cover, unobserved: UnobservedPods) -> None:
-    book.cover(record, cover)
-    refresh(book, record, unobserved)
+def _enter(node_ledger: NodeLedger, record: PodRecord, cover: Cover, unobserved: UnobservedPods) -> None:
+    node_ledger.cover(record, cover)
+    refresh(node_ledger, record, unobserved)
 
 
-def _part(book: NodeLedger, wide: Mapping[str, Holding], unobserved: UnobservedPods) -> None:
-    """Of pods that may sit in each other's places the report covers some, in places that it does not name."""
+def _part(node_ledger: NodeLedger, wide: Mapping[str, Holding], unobserved: UnobservedPods) -> None:
+    """Handles a report that covers only some of the interchangeable pods, without naming their zones."""
     if not wide:
         return
-    covered = {holding.shape for uid, holding in wide.items() if book.records[uid].cover is Cover.YES}
+    covered = {holding.shape for uid, holding in wide.items() if node_ledger.records[uid].cover is Cover.YES}
     for uid, holding in wide.items():
-        record = book.records[uid]
+        record = node_ledger.records[uid]
         if record.cover is not Cover.YES and holding.shape in covered:
-            _replace(book, record, holding, unobserved)
+            _replace(node_ledger, record, holding, unobserved)
 
 
-def _replace(book: NodeLedger, record: PodRecord, holding: Holding, unobserved: UnobservedPods) -> None:
+def _replace(node_ledger: NodeLedger, record: PodRecord, holding: Holding, unobserved: UnobservedPods) -> None:
     if record.holding != holding:
         record.holding = holding
-        refresh(book, record, unobserved)
+        refresh(node_ledger, record, unobserved)
 
 
 def _observe(
     record: PodRecord, listed: PodPlacement, wide: Holding | None, facts: RowFacts, unobserved: UnobservedPods
 ) -> list[Divergence]:
-    seen = observed.read(listed, facts, unobserved.resources, reuses=recording.has_init_steps(record.pod))
+    seen = observed.read(listed, facts, unobserved.resources, reuses=podrecord.has_init_steps(record.pod))
     record.listed = listed
     return _believe(record, seen, wide, facts, unobserved)
 
@@ -263,8 +273,8 @@ def _believe(
 
 
 def _with_unseen(seen: tuple[ContainerZones, ...], before: tuple[ContainerZones, ...]) -> tuple[ContainerZones, ...]:
-    """Containers that a report does not name are where they were taken to be."""
-    # Mostly all are seen where they were expected, and replicas have that in common.
+    """The observation, with the predicted zones of containers that the report does not name."""
+    # Usually all are observed in their predicted zones, and replicas share the object.
     if seen == before:
         return before
     named = {each.container for each in seen}
@@ -272,23 +282,23 @@ def _with_unseen(seen: tuple[ContainerZones, ...], before: tuple[ContainerZones,
 
 
 def _can_be_read(judgement: coverage.Coverage) -> bool:
-    """Whether it is known for every pod if the report speaks of it."""
+    """Whether it is known for every pod if the report covers it."""
     return judgement.is_exact and Cover.DOUBT not in judgement.covers.values()
 
 
 def _read_payload(
-    book: NodeLedger, facts: RowFacts, unobserved: UnobservedPods, wide: Mapping[str, Holding]
+    node_ledger: NodeLedger, facts: RowFacts, unobserved: UnobservedPods, wide: Mapping[str, Holding]
 ) -> list[Divergence]:
-    """What upstream's codec says of the pods that the report covers."""
-    book.payload = facts.payload
-    covered = [record for record in book.records.values() if record.cover is Cover.YES]
+    """The observations of upstream's codec for the pods that the report covers."""
+    node_ledger.payload = facts.payload
+    covered = [record for record in node_ledger.records.values() if record.cover is Cover.YES]
     found = payload.observed(facts.payload, covered, facts, unobserved) if facts.payload else {}
     wrong: list[Divergence] = []
     for uid, seen in found.items():
-        record = book.records[uid]
+        record = node_ledger.records[uid]
         if record.holding is None or record.holding.entries != seen.entries or not _is_observed(record):
             wrong += _believe(record, seen, wide.get(uid), facts, unobserved)
-            refresh(book, record, unobserved)
+            refresh(node_ledger, record, unobserved)
     return wrong
 
 
@@ -297,15 +307,16 @@ def _is_observed(record: PodRecord) -> bool:
 
 
 def _is_overdue(record: PodRecord, due: Deadlines) -> bool:
-    """It runs for so long that the report knows it, if it holds anything. One that was listed before still holds it."""
+    """Whether the pod has been running for so long that the report must name it, and was never listed before."""
     if record.life is not PodLife.LIVE or record.listed is not None or record.started is None:
         return False
     return record.start_order < due.latest or record.is_settled(due.report_count, due.sure)
 
 
 def _latest(records: Iterable[PodRecord], judgement: coverage.Coverage) -> int:
-    """The youngest decision of ours in a report that says exactly which pods it covers: pods that ran before that
-    decision was there, too, when the node was looked at."""
+    """The youngest decision of this scheduler in a report whose set of pods is known exactly.
+
+    Pods that were running before that decision were on the node, too, when the publisher read it."""
     if not judgement.is_exact:
         return 0
     ours = [record for record in records if record.after >= 0 and record.life is LIVE]

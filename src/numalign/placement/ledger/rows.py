@@ -26,20 +26,20 @@ MOST_KNOWN: Final = 8192
 
 
 def charged(row: Row, resources: Resources) -> RowState:
-    """With every known pod on it."""
+    """The row with every known pod charged."""
     state = rowstate.of(row.facts, resources, base=_by_column(row.free, row.width), entries=row.entries)
     return structs.replace(state, groups=row.groups, homeless=_present(row.homeless))
 
 
 def settled(row: Row, resources: Resources) -> RowState:
-    """Without pending pods."""
+    """The row without pending pods."""
     base = _by_column(row.settled, row.width)
     state = rowstate.of(row.facts, resources, base=base, entries=row.settled_entries)
     return structs.replace(state, groups=row.settled_groups, homeless=_present(row.settled_homeless))
 
 
 def free_state(row: Row) -> FreeState:
-    """The row in numbers, without the detour of a row state: most rows need no more."""
+    """The row as numbers for the columns, made directly because most rows need no row state."""
     facts = row.facts
     reported = facts.supplies.free_of(resourcenames.CPU)
     cpus = tuple(row.free[CPU :: row.width]) if reported else ()
@@ -57,7 +57,7 @@ def free_state(row: Row) -> FreeState:
 
 
 def pending_shape(pending: Sequence[Holding]) -> int:
-    """The shape of the pending pods. Pods that hold their zones in any order, and equals of one shape, are exact."""
+    """The shape of the pending pods. Pods that get the same zones in any order, and equal pods, are exact."""
     if not pending:
         return NONE_PENDING
     if any(not entry.is_exact for each in pending for entry in each.entries) or any(
@@ -82,7 +82,7 @@ def is_loose(row: Row) -> bool:
 
 
 def _on_full_cores(facts: RowFacts, moved: tuple[Amounts, Amounts] | None) -> int:
-    """-1: not known. `moved`: free CPUs by position as they were reported and as they are, where that differs."""
+    """Free CPUs on full cores; -1: not known. `moved`: reported and current free CPUs by position, if they differ."""
     full = facts.free_full_core_cpus
     if full is None or moved is None:
         return -1 if full is None else full
@@ -91,7 +91,7 @@ def _on_full_cores(facts: RowFacts, moved: tuple[Amounts, Amounts] | None) -> in
 
 
 def _split_known(facts: RowFacts, *, untouched: bool) -> bool:
-    """Whether no core is partly free. Where only whole cores are given out, that stays so while pods come and go."""
+    """Whether no core is partly free. With full-pcpus-only that remains true while pods start and end."""
     if facts.rules.threads_per_core == 1:
         return True
     known = facts.cores if untouched or FULL_CORES in facts.rules.cpu_options else None
@@ -100,7 +100,7 @@ def _split_known(facts: RowFacts, *, untouched: bool) -> bool:
 
 @lru_cache(maxsize=MOST_KNOWN)
 def _are_whole(cores: tuple[tuple[int, ...], ...]) -> bool:
-    """By position: cores with t free threads, t from 1. Nodes of one make have few different ones."""
+    """By position: cores with t free threads, t from 1. Cached: nodes of one hardware type have few such counts."""
     return not any(any(zone[:-1]) for zone in cores)
 
 

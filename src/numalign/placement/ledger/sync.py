@@ -14,7 +14,7 @@ from msgspec import structs
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod
-from numalign.kubelet import demand as demands
+from numalign.kubelet import demand
 from numalign.placement.columns.columns import NONE_PENDING, Columns
 from numalign.placement.columns.holdings import Holding
 from numalign.placement.columns.nodefacts import RowFacts
@@ -35,7 +35,7 @@ from numalign.placement.facts import (
     ReportSeen,
     Tick,
 )
-from numalign.placement.ledger import rows as fromledger
+from numalign.placement.ledger import rows
 from numalign.placement.ledger.charges import PodLife
 from numalign.placement.ledger.divergences import Change
 from numalign.placement.ledger.foreignpods import Placer
@@ -47,11 +47,11 @@ from numalign.placement.reports.read import ReportReader
 from numalign.placement.rowmodel.state import RowState
 
 Reviser = Callable[[Row], Sequence[Holding]]
-"""Pending pods that may be in other places than was predicted, now that the row has more room."""
+"""Pending pods that may get other zones than predicted, because the row has more free."""
 
 
 class LedgerSync:
-    """Ledger and columns, kept in step."""
+    """Applies facts to the ledger and keeps the columns up to date with it."""
 
     def __init__(
         self, columns: Columns, shapes: Shapes, placer: Placer, reviser: Reviser, deleted: DeletedReports
@@ -102,7 +102,7 @@ class LedgerSync:
                 return self.changed(self.ledger.bind_failed(uid))
             case Tick(now=now):
                 wakes = self._tick(now)
-                # Not in the way of the next pod, which may be the first one of a new leader.
+                # Done here and not before the next pod, which may be the first one of a new leader.
                 self.refresh()
                 return wakes
         return []
@@ -116,21 +116,21 @@ class LedgerSync:
             self._stale[name] = None
 
     def charges(self, uid: str) -> bool:
-        """Whether a pod that is gone may still run, for all that is known."""
+        """Whether a deleted pod may still be running."""
         return uid in self._lingering
 
     def _gone(self, pod: Pod, now: float) -> list[Wake]:
         change = self.ledger.gone(pod, now)
         if set(change.rows) - set(change.freed):
-            self._lingering[demands.identity(pod)] = pod.spec.node_name
+            self._lingering[demand.identity(pod)] = pod.spec.node_name
         return self.changed(change)
 
     def _tick(self, now: float) -> list[Wake]:
         wakes = [wake for name in self._deleted.expired(now) for wake in self._drop_report(name)]
         change = self.ledger.tick(now)
         for uid, node in list(self._lingering.items()) if change.freed else ():
-            book = self.ledger.node(node)
-            record = book.records.get(uid) if book is not None else None
+            node_ledger = self.ledger.node(node)
+            record = node_ledger.records.get(uid) if node_ledger is not None else None
             if record is None or record.life is not PodLife.LINGERING:
                 del self._lingering[uid]
         return wakes + self.changed(change)
@@ -142,7 +142,7 @@ class LedgerSync:
         if self._deleted.contradicted_by(name, machine):
             return [Wake(name, WakeCause.NODE), *self._drop_report(name)]
         facts = self.ledger.facts(name)
-        # Heartbeats change nothing that a report is read with.
+        # Heartbeats do not change what reports are interpreted with.
         if facts is not None and before != self._nodes[name]:
             self._note(self.ledger.report(self._read_again(facts, self._nodes[name]), again=True))
         return [Wake(name, WakeCause.NODE)]
@@ -210,10 +210,10 @@ class LedgerSync:
         self._stale.update(dict.fromkeys(self.columns.rows))
         self.refresh()
 
-    def adopt(self, books: Sequence[NodeLedger]) -> None:
-        """The ledger as another engine had it. Rows are shown as they are: what there was to revise is revised."""
-        for book in books:
-            self.ledger.adopt(book)
+    def adopt(self, node_ledgers: Sequence[NodeLedger]) -> None:
+        """Replaces the ledger by one of a dump. Its revisions are already applied, so rows are read as they are."""
+        for node_ledger in node_ledgers:
+            self.ledger.adopt(node_ledger)
         self._stale.clear()
         for name, number in self.columns.rows.items():
             self._show(number, self.ledger.row(name))
@@ -224,18 +224,18 @@ class LedgerSync:
         return row
 
     def state(self, number: int) -> RowState:
-        """The row as the row model wants it; kept for rows that every shape has to ask."""
+        """The row for the row model; cached for rows that every shape evaluates with it."""
         known = self._states.get(number)
         if known is not None:
             return known
         row = self._loose.pop(number, None)
-        state = fromledger.charged(row or self.row(number), self.columns.resources)
+        state = rows.charged(row or self.row(number), self.columns.resources)
         if row is not None:
             self._states[number] = state
         return state
 
     def facts(self, number: int) -> RowFacts | None:
-        """What the node's report says, as far as it was read."""
+        """The facts of the node's report."""
         return self._described.get(number)
 
     def topology(self, node: str) -> NodeTopology | None:
@@ -256,10 +256,10 @@ class LedgerSync:
         before = self._described.get(number)
         if before is not row.facts:
             self._described[number] = row.facts
-            # A row that changed hands is empty, whatever was described there before.
+            # A row that was given to another node is empty, whatever it held before.
             if before is None or self.columns.kind[number] < 0 or not _same_hardware(before, row.facts):
                 self.columns.describe(number, row.facts)
-        free = fromledger.free_state(row)
+        free = rows.free_state(row)
         if free.loose:
             self._loose[number] = row
         if row.pending:
@@ -267,20 +267,20 @@ class LedgerSync:
         self.columns.set_free(number, free)
 
     def _revised(self, name: str, number: int) -> Row | None:
-        """The node's row. Where something came free, pods that have not arrived yet may go there instead."""
+        """The node's row. If something became free, pending pods may get other zones."""
         row = self.ledger.row(name)
         if row is None or not row.pending or not self._has_grown(number, row):
             return row
         revised = self._reviser(row)
         if revised:
-            book = self.ledger.node(name)
-            assert book is not None, "it has a row"
-            first = book.records[revised[0].uid].pod
+            node_ledger = self.ledger.node(name)
+            assert node_ledger is not None, "it has a row"
+            first = node_ledger.records[revised[0].uid].pod
             self.ledger.predict(name, first, revised[0], revised[1:])
         return self.ledger.row(name)
 
     def _has_grown(self, number: int, row: Row) -> bool:
-        """Whether anything is free that was not when the row was last read."""
+        """Whether more is free than when the row was last read."""
         if self._described.get(number) is None or self.columns.rules(number) != row.facts.rules:
             return True
         self.columns.ensure_columns(row.width)
@@ -290,11 +290,11 @@ class LedgerSync:
     # Decisions
 
     def predict(self, number: int, pod: Pod, holding: Holding, revised: Sequence[Holding] = ()) -> None:
-        """A decision by the row model: the row is to be read again."""
+        """Enters a decision of the row model; the row must be read again."""
         self._note(self.ledger.predict(self.columns.names[number], pod, holding, revised))
 
     def enter(self, decision: Decision, number: int, pending_shape: int) -> None:
-        """A decision by a template, which has been charged to the columns; `pending_shape`: that of the row before."""
+        """Enters a decision that a template made and charged to the columns; `pending_shape`: the row's before it."""
         template, node, pod = decision.holder, decision.node, decision.pod
         if template is NOTHING:
             return  # a node without a report: the pod is entered when it is seen there
@@ -302,7 +302,7 @@ class LedgerSync:
         assert pod is not None
         holding, revised = template.holding(pod), tuple[Holding, ...]()
         if not holding.entries:
-            pass  # holds nothing, so its turn does not matter
+            pass  # holds nothing, so its admission order does not matter
         elif pending_shape == NONE_PENDING:
             self._alike[number] = [holding]
         elif pending_shape == holding.shape:
@@ -310,7 +310,7 @@ class LedgerSync:
         self.ledger.predict(node, pod, holding, revised)
 
     def _among_equals(self, number: int, holding: Holding) -> tuple[Holding, tuple[Holding, ...]]:
-        """Pods of one shape that got different zones by their order may each have the other's."""
+        """Marks pods of one shape that may get each other's zones."""
         alike = self._alike[number]
         revised: tuple[Holding, ...] = ()
         first = alike[0]

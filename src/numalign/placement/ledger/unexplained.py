@@ -30,11 +30,11 @@ from numalign.placement.ledger.unobserved import UnobservedPods
 
 Entries = tuple[Entry, ...]
 ALL = ""
-"""Stands for the uid where pods are not listed."""
+"""The uid for reports that do not list pods."""
 
 
 def found(facts: RowFacts, records: Sequence[PodRecord], resources: Resources) -> dict[str, Entries]:
-    """By uid, what the report has of pods without a record; where it lists none, of all of them together."""
+    """By uid, what the report has of pods without a record; if it lists no pods, of all of them together."""
     if facts.placements is not None:
         return {
             each.uid or f"{each.namespace}/{each.name}": observed.read(each, facts, resources, reuses=True).entries
@@ -61,7 +61,7 @@ def _unexplained(facts: RowFacts, records: Iterable[PodRecord], resources: Resou
 
 
 def _explained(records: Iterable[PodRecord]) -> dict[int, int]:
-    """By column, what the report has surely deducted for pods that we know."""
+    """By column, what the report has certainly deducted for known pods."""
     known: dict[int, int] = {}
     for record in records:
         for entry in record.holding.entries if record.cover is Cover.YES and record.holding is not None else ():
@@ -74,29 +74,31 @@ POWERS: Final = [1]
 """Of two, as far as they were needed."""
 
 
-def unexplained(book: NodeLedger, facts: RowFacts, unobserved: UnobservedPods, *, sure: bool) -> list[Divergence]:
-    """Where pods may be missing (not `sure`), only what is so twice in a row."""
+def unexplained(
+    node_ledger: NodeLedger, facts: RowFacts, unobserved: UnobservedPods, *, sure: bool
+) -> list[Divergence]:
+    """The divergences of a report. If pods may be missing (not `sure`), only spots that are short twice in a row."""
     free, resources = facts.supplies.free, unobserved.resources
-    expected = _expected(book, facts, resources)
+    expected = _expected(node_ledger, facts, resources)
     short = _short(free, expected)
-    if short and any(record.holding is None for record in book.records.values()):
-        unobserved.ensure_all(list(book.records.values()), book, facts)
-        expected = _expected(book, facts, resources)
+    if short and any(record.holding is None for record in node_ledger.records.values()):
+        unobserved.ensure_all(list(node_ledger.records.values()), node_ledger, facts)
+        expected = _expected(node_ledger, facts, resources)
         short = _short(free, expected)
-    new = book.shortfalls.note(short, sure=sure)
+    new = node_ledger.unexplained_spots.note(short, sure=sure)
     return _totals(facts, expected, new) if new else []
 
 
 def _short(free: Sequence[int], expected: Sequence[int]) -> int:
-    """The spots that are, as a mask: in a cluster whose pods are not listed yet there are many."""
+    """The spots that are short, as a bit mask, because a cluster whose pods are not listed yet has many."""
     while len(POWERS) < len(free):
         POWERS.append(1 << len(POWERS))
     return sum(compress(POWERS, map(lt, free, expected)))
 
 
-def _expected(book: NodeLedger, facts: RowFacts, resources: Resources) -> Sequence[int]:
-    """What would be free if only the pods that the report may cover held anything."""
-    stock, explained = facts.supplies.stock, book.explained()
+def _expected(node_ledger: NodeLedger, facts: RowFacts, resources: Resources) -> Sequence[int]:
+    """The free amounts if only the pods that the report may cover held anything."""
+    stock, explained = facts.supplies.stock, node_ledger.explained()
     if not explained:
         return stock.allocatable
     expected, width = list(stock.allocatable), len(stock.names)
@@ -108,7 +110,7 @@ def _expected(book: NodeLedger, facts: RowFacts, resources: Resources) -> Sequen
 
 
 def _totals(facts: RowFacts, expected: Sequence[int], spots: int) -> list[Divergence]:
-    """One for every resource, of all its zones that are short."""
+    """One divergence per resource, with all its zones that are short."""
     names, zones, free = facts.supplies.stock.names, facts.rules.zones, facts.supplies.free
     width, is_short = len(names), list(map(spots.__and__, POWERS))
     by_name = [(name, is_short[place::width], place) for place, name in enumerate(names)]

@@ -23,15 +23,14 @@ from numalign.placement.columns.noderules import NodeRules
 from numalign.placement.columns.requests import Ask, Program
 from numalign.placement.columns.resources import CPU, Resources
 from numalign.placement.columns.shapes import Shape, Shapes
-from numalign.placement.ledger import observed
-from numalign.placement.ledger import podrecord as recording
+from numalign.placement.ledger import observed, podrecord
 from numalign.placement.ledger.divergences import Problem
 from numalign.placement.ledger.nodeledger import NodeLedger
 from numalign.placement.ledger.podrecord import COVERED, PodRecord
 
 
 class Bounds(Struct):
-    """Of one resource: what lasting containers hold, and what init containers get, in sum and at most at once."""
+    """Bounds of one resource: what long-running containers hold, and what init containers get, in sum and at a time."""
 
     lasting: int = 0
     init: int = 0
@@ -39,7 +38,7 @@ class Bounds(Struct):
 
 
 def anywhere(program: Program, facts: RowFacts, resources: Resources) -> tuple[Entry, ...]:
-    """Everything that a pod of this program may hold, somewhere on the node."""
+    """Everything that a pod with this program may hold, in any zone of the node."""
     found: list[Entry] = []
     for column, bounds in sorted(_bounds(program).items()):
         zones, sure = _reach(resources.names[column], facts)
@@ -126,16 +125,17 @@ class UnobservedPods:
         self._anywhere: BoundedCache[tuple[int, NodeRules, Stock], tuple[Entry, ...]] = BoundedCache(MOST_KNOWN)
         """Of nodes without devices in several zones; replicas on nodes of one make have the same."""
 
-    def ensure_all(self, records: Iterable[PodRecord], book: NodeLedger, facts: RowFacts) -> None:
-        """Make sure that these records of the book have holdings. At a start there are many that have none, so that
-        this is only done where holdings count."""
+    def ensure_all(self, records: Iterable[PodRecord], node_ledger: NodeLedger, facts: RowFacts) -> None:
+        """Computes missing holdings of these records.
+
+        At a start many records have none, so it is called only where holdings matter."""
         for record in records:
             if record.holding is None:
                 self.ensure(record, facts)
-                book.put(record)
+                node_ledger.put(record)
 
     def ensure(self, record: PodRecord, facts: RowFacts) -> Holding:
-        """The record's holding; if there is none, all that it may hold in every zone where it may be."""
+        """The record's holding; if it has none, all that the pod may hold in every zone in which it may be."""
         if record.holding is None:
             shape = self.shape(record.pod)
             entries = self._entries(shape, facts)
@@ -156,7 +156,7 @@ class UnobservedPods:
 
     def hidden(self, record: PodRecord, facts: RowFacts) -> tuple[Entry, ...]:
         """What the report does not show of a pod that it covers (engine spec R3)."""
-        if record.cover is not COVERED or not recording.has_init_steps(record.pod):
+        if record.cover is not COVERED or not podrecord.has_init_steps(record.pod):
             return ()
         steps = {each.name for each in record.pod.spec.init_containers if not each.is_sidecar}
         if record.listed is not None and steps <= observed.names(record.listed):
@@ -170,11 +170,11 @@ class UnobservedPods:
         )
 
     def program(self, record: PodRecord, facts: RowFacts) -> Program:
-        """What the pod asked the node's managers for."""
+        """The pod's program under the node's rules."""
         return requests.program(self.shape(record.pod), facts.rules, self.resources)
 
     def forget_shapes(self) -> None:
-        """Some of them are not needed any more."""
+        """Drops cached data of shapes that are no longer kept."""
         self._anywhere.clear()
 
     def shape(self, pod: Pod) -> Shape:
@@ -182,5 +182,5 @@ class UnobservedPods:
 
 
 def _has_moved_on(pod: Pod) -> bool:
-    """Whether the init containers are done and something after them has started: then their memory is free."""
+    """Whether a container after the init containers has started, so that their memory is free."""
     return pod.status.phase == "Running" or any(status.has_started for status in pod.status.container_statuses)

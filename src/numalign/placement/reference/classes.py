@@ -48,20 +48,20 @@ def listed_by(nrt: NodeResourceTopology) -> frozenset[str]:
 
 
 def asks_for_devices(pod: Pod) -> bool:
-    """Some container asks for a resource that is not Kubernetes' own, if only for none of it."""
+    """Whether a container requests an extended resource, even an amount of zero."""
     names = (name for container in pod.in_admission_order() for name in container.resources.requests)
     return not all(map(resourcenames.is_native, names))
 
 
 def is_exclusive(quality: QoS, name: str, amount: Quantity, listed: Names[str]) -> bool:
-    """Would the node give this amount to the container alone? `listed`: the names in the node's report."""
+    """Whether the container gets this amount exclusively. `listed`: the names in the node's report."""
     if not resourcenames.is_native(name):
         return name in listed
     if quality is not QoS.GUARANTEED:
         return False
     if name == resourcenames.CPU:
         return amount.value > 0 and amount.value * 1000 == amount.milli
-    # Whatever the memory manager does: the plugin does not ask for its policy.
+    # The plugin does not read the Memory Manager's policy.
     return is_numa_affine(name) and amount.value > 0
 
 

@@ -40,7 +40,7 @@ class InitDemand(Struct, frozen=True):
 class PodDemand(Struct, frozen=True):
     guaranteed: bool
     bypasses: bool
-    """The plugin has nothing to say about this pod (scheduler plugin spec 5.2)."""
+    """The plugin ignores this pod (scheduler plugin spec 5.2)."""
     init: tuple[InitDemand, ...]
     apps: tuple[Demand, ...]
     whole: Demand

@@ -1,4 +1,4 @@
-"""Filter: may this pod go to this node?
+"""Filter: decides whether a node accepts a pod.
 
 `decide` is the whole extension point, with what the cache and the preemption cycle know handed in; `align` is its core
 for a node with a report. A NUMA node has to meet each request set alone; containers take theirs one after the other,
@@ -41,7 +41,7 @@ NO_PREEMPTION: Final = Preemption()
 class FilterResult(Struct, frozen=True):
     status: Status
     rejects_node: bool = False
-    """Is the cache to be told that the node was refused, so that it looks at it again?"""
+    """Whether the cache must mark the node for a refresh, because Filter rejected it."""
 
 
 PASSES: Final = FilterResult(status.SUCCESS)
@@ -67,7 +67,7 @@ def decide(
 
 
 def _after_eviction(reading: Reading, preemption: Preemption) -> Reading | Status:
-    # Without placement there is nothing to add back, and the pod is held against the node as it is.
+    # Without placement nothing can be added back, so the pod is checked against the node as it is.
     if not preemption.placement:
         return reading
     simulated = eviction.simulate(reading.report, preemption.victims, preemption.placement)
@@ -77,7 +77,7 @@ def _after_eviction(reading: Reading, preemption: Preemption) -> Reading | Statu
 
 
 def align(pod: PodDemand, present: frozenset[str], reading: Reading) -> Status:
-    """Other policies than single-numa-node are never refused."""
+    """The status of a node with a report. Nodes with policies other than single-numa-node accept every pod."""
     if reading.manager.policy != POLICY:
         return status.SUCCESS
     if reading.manager.scope == "pod":
@@ -86,7 +86,7 @@ def align(pod: PodDemand, present: frozenset[str], reading: Reading) -> Status:
 
 
 def _containers(pod: PodDemand, present: frozenset[str], numa_nodes: tuple[NumaNode, ...]) -> Status:
-    # Init containers, sidecars too, leave no trace: each is held against the full list.
+    # Init containers, including sidecars, deduct nothing: each is checked against the full list.
     for init in pod.init:
         if fit(init.demand, numa_nodes, present) is None:
             return status.SIDECAR if init.sidecar else status.INIT_CONTAINER

@@ -17,9 +17,8 @@ from numalign.api.nrt import normalise
 from numalign.api.nrt.wire import NodeResourceTopology
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod
-from numalign.kubelet import demand as demands
+from numalign.kubelet.demand import identity
 from numalign.placement import referenceargs
-from numalign.placement import settings as modes
 from numalign.placement.columns import nodetotals
 from numalign.placement.columns.columns import Columns
 from numalign.placement.columns.nodetotals import NodeTotals
@@ -47,7 +46,7 @@ from numalign.placement.reference.numanodes import Reading
 from numalign.placement.reference.scoring import ReferenceScoring
 from numalign.placement.reference.status import Status
 from numalign.placement.referenceargs import NodeResourceTopologyMatchArgs, PreemptionMode
-from numalign.placement.settings import Settings
+from numalign.placement.settings import Settings, cache_mode
 
 T = TypeVar("T")
 RESYNC_PERIOD: Final = 5
@@ -91,7 +90,7 @@ class ReferenceFlavour:
             case ReportGone(node=name):
                 self._reports.pop(name, None)
                 self._cache.nrt_gone(name)
-                # Where nothing is reported, every pod may go.
+                # A node without a report accepts every pod.
                 return [Wake(name, WakeCause.REPORT)]
             case PodSeen(pod=pod):
                 return self._pod(pod)
@@ -129,7 +128,7 @@ class ReferenceFlavour:
         return False
 
     def follow(self, shape: Shape) -> None:
-        """The plugin is asked anew for every pod."""
+        """The plugin is evaluated anew for every pod."""
 
     def certainty(self, code: int, *, aligned: bool) -> int:
         """The plugin's scores say nothing about certainty."""
@@ -156,13 +155,13 @@ class ReferenceFlavour:
         return reference(self)
 
     def place(self, pod: Pod, shape: Shape, row: int) -> Decision | None:
-        """The pod on a row that somebody else has picked."""
+        """Places the pod on the chosen row."""
         score = self._code(demand.of(pod), self._columns.names[row])
         if score < 0:
             return None
         totals = nodetotals.totals(shape, self._columns)
-        uid, node = demands.identity(pod), self._columns.names[row]
-        # A pod that is placed once more: what was decided before did not come about.
+        uid, node = identity(pod), self._columns.names[row]
+        # The pod is placed again, so its former decision was not carried out.
         self._bind_failed(uid)
         self._cache.reserve(node, pod)
         self._reserved[uid] = Reserved(node, pod)
@@ -170,17 +169,17 @@ class ReferenceFlavour:
         return Decision(uid, node, score)
 
     def status(self, wanted: PodDemand, node: str) -> Status:
-        """What the plugin's filter says about a node; its cache does not hear of it."""
+        """The status of the plugin's filter for a node, without an effect on the cache."""
         return filter.decide(wanted, self._present.get(node), self._seen(node)).status
 
     def status_without(self, wanted: PodDemand, row: int, uids: Collection[str]) -> Status:
-        """The same if these pods were gone, where the plugin is set to look at that (scheduler plugin spec 16)."""
+        """The status without these pods, if the plugin is configured for preemption (scheduler plugin spec 16)."""
         node, victims = self._columns.names[row], tuple(pod for uid in uids if (pod := self._pods.get(uid)))
         gone = Preemption(victims, self._cache.placement(node)) if self._preempts else filter.NO_PREEMPTION
         return filter.decide(wanted, self._present.get(node), self._seen(node), gone).status
 
     def pods_on(self, row: int) -> list[str]:
-        """By uid, as far as they were seen there."""
+        """The pods on a row by uid."""
         node = self._columns.names[row]
         return [uid for uid, pod in self._pods.items() if pod.spec.node_name == node]
 
@@ -207,7 +206,7 @@ class ReferenceFlavour:
         return [Wake(node.metadata.name, WakeCause.NODE)]
 
     def _report(self, fact: ReportSeen | ReportRepeated) -> list[Wake]:
-        """Repeated ones count, too: the cache compares what else is written on them."""
+        """Passes a report on, also an unchanged one, because the cache compares its metadata."""
         if isinstance(fact, ReportRepeated):
             name, written = fact.node, fact.written
         else:
@@ -217,8 +216,8 @@ class ReferenceFlavour:
         return [Wake(name, WakeCause.REPORT)]
 
     def _pod(self, pod: Pod) -> list[Wake]:
-        self._pods[demands.identity(pod)] = pod
-        wakes = self._bound(demands.identity(pod))
+        self._pods[identity(pod)] = pod
+        wakes = self._bound(identity(pod))
         self._cache.pod_seen(pod)
         return wakes
 
@@ -231,9 +230,9 @@ class ReferenceFlavour:
         return [Wake(node, WakeCause.FREED)] if was_closed and self._cache.look_up(node).fresh else []
 
     def _ended(self, pod: Pod) -> list[Wake]:
-        self._pods.pop(demands.identity(pod), None)
+        self._pods.pop(identity(pod), None)
         # No result of its binding follows, so what it holds is given back here.
-        wakes = self._bind_failed(demands.identity(pod))
+        wakes = self._bind_failed(identity(pod))
         self._cache.pod_gone(pod)
         return wakes or [Wake(pod.spec.node_name, WakeCause.FREED)]
 
@@ -254,7 +253,7 @@ class ReferenceFlavour:
 
 def _arguments(settings: Settings) -> NodeResourceTopologyMatchArgs:
     """The plugin's own arguments for the cache that the mode names (scheduler plugin spec 10)."""
-    mode = modes.cache_mode(settings)
+    mode = cache_mode(settings)
     period = settings.reference.cache_resync_period_seconds or RESYNC_PERIOD
     return structs.replace(
         settings.reference,

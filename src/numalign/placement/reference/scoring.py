@@ -1,8 +1,8 @@
-"""Score: how well does this node suit this pod, from 0 to 100?
+"""Score: rates how well a node suits a pod, from 0 to 100.
 
 `score` is the whole extension point. LeastAllocated, MostAllocated and BalancedAllocation rate every NUMA node for a
 request set and keep the lowest rating that is not zero; LeastNUMANodes is `leastnuma` (scheduler plugin spec 8, 9).
-Request sets that ask for nothing have no say, which the plugin does not survive (docs/compatibility/plugin.md).
+Empty request sets are skipped; the plugin crashes on them (docs/compatibility/plugin.md).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from numalign.api.decode.quantity import NANO
-from numalign.placement import referenceargs as settings
+from numalign.placement import referenceargs
 from numalign.placement.reference import leastnuma
 from numalign.placement.reference.demand import Demand, PodDemand
 from numalign.placement.reference.filter import POLICY, Seen
@@ -25,7 +25,7 @@ Rate = Callable[[Demand, NumaNode, Mapping[str, int]], int]
 
 
 class ReferenceScoring(Struct, frozen=True):
-    """How a profile scores: by which strategy, and which resource weighs how much (one, if not told)."""
+    """How a profile scores: by which strategy, and which resource weighs how much (default 1)."""
 
     strategy: Strategy = Strategy.LEAST_ALLOCATED
     weights: Mapping[str, int] = {}
@@ -33,8 +33,8 @@ class ReferenceScoring(Struct, frozen=True):
 
 def scoring(args: NodeResourceTopologyMatchArgs) -> ReferenceScoring:
     """For settings that are complete."""
-    strategy = args.scoring_strategy or settings.ScoringStrategy()
-    return ReferenceScoring(Strategy(strategy.type), settings.weights(args))
+    strategy = args.scoring_strategy or referenceargs.ScoringStrategy()
+    return ReferenceScoring(Strategy(strategy.type), referenceargs.weights(args))
 
 
 def score(pod: PodDemand, seen: Seen, by: ReferenceScoring) -> int:

@@ -1,7 +1,7 @@
-"""What the scheduler framework hears from the plugin, as data.
+"""The statuses that the plugin returns to the scheduler framework, as data.
 
-`filter` and `victims` return these; the texts are the plugin's own, to the letter (scheduler plugin spec 7.4), for
-people and tests that look for them. Our own sentences, which name container, resource and zone, are made elsewhere.
+`filter` and `victims` return these; the texts are the plugin's own, to the letter (scheduler plugin spec 7.4), because
+users and tests look for them. Our own sentences, which name container, resource and zone, are made elsewhere.
 """
 
 from enum import StrEnum

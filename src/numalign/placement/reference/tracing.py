@@ -1,6 +1,6 @@
-"""What a fingerprint check looked at, for people who ask why a node's report was not believed.
+"""Traces of fingerprint checks, which show why a node's report was not accepted.
 
-The over-reserving cache checks fingerprints; whoever runs it may hand in a sink and gets one trace per check. The JSON
+The over-reserving cache checks fingerprints; its owner may pass a sink and gets one trace per check. The JSON
 and the text are the plugin's own (scheduler plugin spec 14.6), so that tools made for it read ours.
 """
 

@@ -1,4 +1,4 @@
-"""Which pods a preemption cycle takes to be gone: the plugin's PreFilter, RemovePod and AddPod.
+"""The victims of a preemption cycle: the plugin's PreFilter, RemovePod and AddPod.
 
 The stock scheduler chooses victims and calls these while it simulates; `filter` gets the result (scheduler plugin
 spec 16.1). A cycle is a value: each call returns the next one. None: the cycle has no victim set, as without PreFilter.
@@ -28,7 +28,7 @@ class Cycle(Struct, frozen=True):
 
     @property
     def pods(self) -> tuple[Pod, ...]:
-        """What Filter has to reckon with; nothing, if preemption is disabled."""
+        """The victims that Filter takes into account; empty if preemption is disabled."""
         return tuple((self.victims or {}).values())
 
 

@@ -1,7 +1,7 @@
 """How the kubelet behind a report is configured: as the report says, else as its amounts and the Node suggest.
 
 `read` turns the settings into rules and `commit.restorekubelet` starts a kubelet with them. Each assumption is added to
-the caller's set, so that it is never mistaken for something that the node said."""
+the caller's set, so that it is never mistaken for something that the node reported."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from numalign.placement.columns.nodefacts import Assumption
 STATIC_CPUS = "static"
 STATIC_MEMORY = "Static"
 MAKES = 1024
-"""Different Nodes that are remembered."""
+"""Number of Nodes that are cached."""
 UNSAID = frozenset({GuessCode.POLICY_ASSUMED, GuessCode.SCOPE_ASSUMED})
 
 
@@ -46,7 +46,7 @@ def read(topology: NodeTopology, node: Node | None, noted: set[Assumption]) -> S
 
 
 def is_assumed(topology: NodeTopology) -> bool:
-    """Whether the report does not say how zones are chosen."""
+    """Whether the report omits the Topology Manager's policy or scope."""
     return any(guess.code in UNSAID for guess in topology.guesses)
 
 
@@ -62,7 +62,7 @@ _minor = lru_cache(maxsize=MAKES)(versions.parse)
 
 
 def essence(node: Node) -> Node:
-    """What reports are read with; one object for all nodes that say the same."""
+    """The parts of a Node that reports are read with; equal Nodes share one object."""
     capacity = tuple((sys.intern(name), amount) for name, amount in node.status.capacity.items())
     return _essence(node.status.node_info.kubelet_version, capacity)
 

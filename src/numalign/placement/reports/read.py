@@ -3,8 +3,8 @@
 `ledger.sync` reads every report with a `ReportReader`. With our agent's facts every number is exact. A plain report of
 RTE or NFD works too, with what it carries: whatever the reader had to assume is in `assumptions`. What depends on the
 machine and on the kubelet's configuration is derived once (`StaticFacts`) and used for all reports that have it in
-common, of one node or of several; what is free is read from every report anew. Reading never fails, however odd a
-report is."""
+common, of one node or of several; what is free is read from every report anew. Reading never fails, even for a
+malformed report."""
 
 from __future__ import annotations
 
@@ -33,22 +33,21 @@ from numalign.kubelet.versions import Minor
 from numalign.placement.columns import zonesets
 from numalign.placement.columns.nodefacts import Assumption, DeviceClass, Groups, RowFacts, Stock, Supplies, Supply
 from numalign.placement.columns.noderules import BY_L3, NodeRules
-from numalign.placement.reports import cores as hardware
-from numalign.placement.reports import nodesettings, supplies
-from numalign.placement.reports.cores import Cores
+from numalign.placement.reports import hardware, nodesettings, supplies
+from numalign.placement.reports.hardware import Cores
 from numalign.placement.reports.supplies import DeviceSlots
 
 NONE_OF_OURS: Final = NodeFacts()
 FROM_NODE: Final = frozenset({Assumption.MINOR_ASSUMED, Assumption.SIZE_FROM_ALLOCATABLE})
-"""What may be assumed because of what a Node says, or does not say."""
+"""Assumptions that depend on the Node object."""
 EXACT: Final[Mapping[str, int]] = {}
 MAKES: Final = 1024
-"""Different kinds of nodes that are remembered."""
+"""Number of node kinds that are cached."""
 DEVICE_CLASS = attrgetter("resource", "zones", "total", "healthy")
 
 
 class Basis(NamedTuple):
-    """All that static facts follow from. Reports are decoded such that most of it is the same object every time."""
+    """Everything from which static facts are derived. Decoding keeps most of it as the same objects between reports."""
 
     node: Node | None
     manager: TopologyManager
@@ -67,7 +66,7 @@ class Basis(NamedTuple):
     """By zone."""
     capacity: list[int]
     allocatable: list[int]
-    """Of all these resources, zone after zone."""
+    """The amounts of all these resources, zone after zone."""
     devices: list[tuple[str, int | None, int, int]] | None
 
 
@@ -91,7 +90,7 @@ class StaticFacts(Struct, frozen=True, kw_only=True):
 
 
 class RulesKey(NamedTuple):
-    """All that rules follow from; most nodes of a cluster have it in common with others."""
+    """Everything from which rules are derived; most nodes of a cluster share it with others."""
 
     zones: tuple[int, ...]
     policy: Policy
@@ -131,22 +130,22 @@ class ReportReader:
         return _row_facts(topology, known, table)
 
     def forget(self, node: str) -> None:
-        """The node has no report any more."""
+        """Drops the facts of a node without a report."""
         self._by_node.pop(node, None)
 
 
 def read(topology: NodeTopology, node: Node | None) -> RowFacts:
-    """One report, without anything that is known from others."""
+    """Reads one report by itself."""
     return ReportReader().read(topology, node)
 
 
 def is_plain(topology: NodeTopology) -> bool:
-    """Whether there is nothing of our agent in the report."""
+    """Whether the report has no facts of numalign's agent."""
     return topology.facts == NONE_OF_OURS
 
 
 def read_again(facts: RowFacts, node: Node | None) -> RowFacts:
-    """A plain report that was read before, with what the Node says now."""
+    """Reads a plain report again after its Node changed."""
     noted = set(facts.assumptions - FROM_NODE)
     settings = Settings(minor=nodesettings.minor("", node, noted))
     rules = structs.replace(facts.rules, reading=Reading.of(settings), minor=settings.minor)

@@ -22,12 +22,12 @@ from numalign.api.objects import resourcenames
 from numalign.api.objects.node import Node
 from numalign.placement.columns import zonesets
 from numalign.placement.columns.nodefacts import DeviceClass, Stock, Supply, supplies_of
-from numalign.placement.reports.cores import Cores
+from numalign.placement.reports.hardware import Cores
 
 MILLI = 1000
 NOTHING = Amounts(0, 0, 0)
 ALIKE = 1 << 14
-"""Different resources and amounts that are remembered; nodes of one make have the same."""
+"""Number of cached resources and amounts; nodes of one hardware type share them."""
 
 
 class DeviceSlots(Struct, frozen=True):
@@ -42,7 +42,7 @@ class DeviceSlots(Struct, frozen=True):
 
 
 def stock(topology: NodeTopology, cores: Cores | None) -> Stock:
-    """What there is of every resource, and how much of it pods can get. cpu is always among it."""
+    """The size and the allocatable amount of every resource, always including cpu."""
     memory, devices = _names(topology, memory=True), _devices(topology)
     found = {resourcenames.CPU: _cpus(topology, cores), **{name: _memory(topology, name) for name in memory}, **devices}
     # In the order of the report: most of its amounts are then in the order of the stock.
@@ -87,7 +87,7 @@ def on_full_cores(facts: NodeFacts, cores: Cores | None) -> int | None:
 
 
 def memory_table(topology: NodeTopology) -> Sequence[MemoryZone] | None:
-    """The memory manager's table by position; None unless it is published and speaks of just these zones."""
+    """The Memory Manager's table by position; None unless it is published for exactly these zones."""
     table = topology.facts.memory
     if table is None:
         return None

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 
 class Cause(StrEnum):
-    """What stands in the way."""
+    """Why the row refuses the pod, or why that is not known."""
 
     # The kubelet refuses the pod.
     NO_COMMON_ZONES = "no-common-zones"
@@ -26,7 +26,7 @@ class Cause(StrEnum):
     BUDGET_USED_UP = "budget-used-up"
     NOT_WHOLE_BYTES = "not-whole-bytes"
     UNEVEN_SHARES = "uneven-shares"
-    # It may or may not: what is on the row is not known well enough.
+    # The kubelet may refuse the pod or not: the state of the row is not known exactly.
     UNSETTLED_PODS = "unsettled-pods"
     SIZE_UNKNOWN = "size-unknown"
     GROUPS_UNKNOWN = "groups-unknown"
@@ -43,18 +43,18 @@ BY_IDS = frozenset({Cause.CPU_IDS, Cause.MANY_ZONES, Cause.MEMORY_TYPE_UNKNOWN, 
 
 
 class Want(Struct, frozen=True):
-    """One resource of what was looked for: how much, in how many zones by size, and what there is."""
+    """One requested resource: the amount, the number of zones by size, and what is free."""
 
     column: int
     need: int
     zones: int
-    """Zones that it takes by size, whatever is free; 0 where no zones are looked for."""
+    """The number of zones that it needs by size, whatever is free; 0: any zones will do."""
     free: tuple[int, ...]
-    """By position, and at least."""
+    """Free amounts by position, as lower bounds."""
 
 
 class Shortfall(Struct, frozen=True, kw_only=True):
-    """The first thing that stood in the way."""
+    """The first cause of a refusal."""
 
     cause: Cause
     step: int = -1
@@ -65,7 +65,7 @@ class Shortfall(Struct, frozen=True, kw_only=True):
 
 
 class Stopped(Exception):
-    """An evaluation goes no further."""
+    """Ends an evaluation."""
 
     def __init__(self, cause: Cause, wants: tuple[Want, ...] = (), best: int = 0) -> None:
         super().__init__(cause)

@@ -2,7 +2,7 @@
 
 `evaluate` asks for a listing, then takes CPUs container by container. Later containers of the pod can reuse the CPUs of
 plain init containers, so these stay in `have`; how many of them the picker chooses again is known between bounds only
-(engine spec R4). How a choice is split among zones comes from `cpusplit`, or stays open."""
+(engine spec R4). `cpusplit` computes how a choice is split among zones; otherwise the split stays open."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ class CPUPool:
 
     @property
     def _picks_oddly(self) -> bool:
-        """Whether not even a run for all there is can be foreseen without the picker."""
+        """Whether even a run that takes all free CPUs needs the picker."""
         return ACROSS_ZONES in self.rules.cpu_options or self._may_take_less
 
     @property
@@ -270,7 +270,7 @@ class CPUPool:
         yield from self.open[self.others :]
 
     def settled_runs(self) -> tuple[Run, ...] | None:
-        """All that the picker did, where it is known in which zones."""
+        """All runs of the picker, if their zones are known."""
         return None if self.open or any(self.kept_hi) else tuple(self.runs)
 
 

@@ -25,7 +25,7 @@ HINTS_OVER_DEVICE_ZONES = (1, 36)
 
 
 class DeviceShare(Struct, frozen=True):
-    """So many devices, each in one of these classes."""
+    """A number of devices, each in one of these classes."""
 
     count: int
     classes: frozenset[int]
@@ -90,7 +90,7 @@ class DevicePool:
     # Offering
 
     def listing(self, need: int) -> Listing | None:
-        """None: no zone is better than another."""
+        """The hints for the request; None: the device manager has no preference."""
         if not self.has_topology:
             return None
         must_lo, held_lo = self._surely_left()
@@ -155,7 +155,7 @@ class DevicePool:
             self._take_over(again)
 
     def promise(self, count: int) -> None:
-        """Devices that will be taken when a container starts, from wherever there are any."""
+        """Charges devices that the kubelet allocates when a container starts, from any zone."""
         zones = reduce(or_, self.size, 0)
         if count:
             self.open.append(Entry(self.column, count, zones, certain=not self.homeless))

@@ -77,7 +77,7 @@ class Verdict(StrEnum):
 
 
 class RowVerdict(Struct, frozen=True, kw_only=True):
-    """The verdict and, where the pod fits, what becomes of it."""
+    """The verdict and, if the pod fits, what it holds."""
 
     code: Verdict
     possible: tuple[tuple[int, ...], ...] = ()
@@ -89,7 +89,7 @@ class RowVerdict(Struct, frozen=True, kw_only=True):
     runs: tuple[Run, ...] | None = None
     """Runs of the CPU picker, where the zones of everything that it takes are known."""
     steady: bool = False
-    """Whether less room, as long as it fits, would not move it: nothing hangs on amounts but the choice of masks."""
+    """Whether the pod gets the same zones with less free, if it fits: amounts affect only the choice of masks."""
     shortfall: Shortfall | None = None
 
     @property
@@ -113,7 +113,7 @@ class RowVerdict(Struct, frozen=True, kw_only=True):
 
 
 def evaluate(row: RowState, program: Program) -> RowVerdict:
-    """Whether the kubelet of this row would admit a pod with this program, and where it would sit."""
+    """Whether the kubelet of this row would admit a pod with this program, and in which zones."""
     walk = PodWalk(row, program)
     try:
         walk.pod()
@@ -242,7 +242,7 @@ class PodWalk:
             for pool, count in self.devices(step.ask):
                 pool.promise(count)
 
-    # What came of it
+    # Results
 
     def verdict(self) -> RowVerdict:
         cpus, memory = self._cpus, self._memory
@@ -270,7 +270,7 @@ class PodWalk:
         return Shortfall(cause=cause, step=self.step, wants=stopped.wants, best=stopped.best)
 
     def doubt(self, cause: Cause) -> Cause:
-        """Where nothing but the pod's own containers is unsettled, what exactly is not known about them."""
+        """The exact cause of doubt if only the pod's own containers are unsettled."""
         if cause is not Cause.UNSETTLED_PODS or self.row.entries:
             return cause
         if any(pool.chosen_blindly() for pool in self._devices.values()):

@@ -261,7 +261,7 @@ class MemoryPool:
         self.blocks.append(block)
 
     def _write_off(self, block: MemoryBlock) -> None:
-        """What a container takes over from init containers before it is written off theirs (kubelet spec 6.5)."""
+        """Subtracts what a container reuses from the blocks of earlier init containers (kubelet spec 6.5)."""
         unclaimed = block.size
         for earlier in self.blocks:
             if earlier.initial and earlier.column == block.column and earlier.masks == block.masks:

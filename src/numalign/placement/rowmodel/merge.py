@@ -22,7 +22,7 @@ from numalign.placement.rowmodel.causes import Cause, Refuses, Unsure, Want
 
 Suits = Callable[[int], bool]
 SEARCHABLE = 50_000
-"""Masks of one size that are looked at on a machine too large for arrays."""
+"""The most masks of one size that are searched on a machine too large for arrays."""
 
 
 class Listing(Struct, frozen=True, kw_only=True):
@@ -62,7 +62,7 @@ class Alignment(Struct, frozen=True):
     trusted: bool = False
     """Whether the mask, whichever it is, has room for everything that was listed."""
     holds_memory: bool = False
-    """Whether memory was among it."""
+    """Whether memory was among the lists."""
     listed: bool = False
     """Whether any list was merged; if not, the container is aligned to nothing in particular."""
     known: bool = True
@@ -177,7 +177,7 @@ def _others_agree(listings: Sequence[Listing], rules: NodeRules) -> bool:
 
 
 def by_rank(rules: NodeRules, size: int) -> Sequence[int]:
-    """Masks of one size, the kubelet's favourites first."""
+    """Masks of one size in the kubelet's order of preference."""
     zones = len(rules.zones)
     if zones > MOST_ZONES and comb(zones, size) > SEARCHABLE:
         raise Unsure(Cause.MANY_ZONES)
@@ -257,7 +257,7 @@ def _any(suits: Suits, listing: Listing, rules: NodeRules) -> bool:
 
 
 def _may_drop_out(listings: Sequence[Listing], rules: NodeRules) -> bool:
-    """Whether a manager that stands in the way may turn out to take no part."""
+    """Whether a manager that blocks the merge may drop out of it."""
     doubtful = (each for each in listings if each.drops_out and not each.is_known)
     return any(not _any(each.certain, each, rules) for each in doubtful)
 

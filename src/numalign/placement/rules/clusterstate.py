@@ -34,8 +34,8 @@ TaintKey = tuple[str, str, str]
 class AssignedPod(Struct, frozen=True, kw_only=True, gc=False):
     """A pod on a row, bound or about to be, with what the rules need of it.
 
-    Nothing in it refers back, so that the garbage collector need not walk through those of all pods; the same goes for
-    what the ledger and the informers note of each."""
+    It has no reference cycles and is not tracked by the garbage collector, like the records of the ledger and the
+    informers."""
 
     uid: str
     row: int
@@ -93,7 +93,7 @@ class ClusterState:
         self._describe(row, None)
 
     def put_pod(self, uid: str, row: int, pod: Pod) -> None:
-        """The pod is on that row now, as it is now; what was known of it before is replaced."""
+        """Puts the pod on the row; replaces its former state."""
         self._make_room(row)
         if uid in self.pods:
             self.drop_pod(uid)
@@ -117,7 +117,7 @@ class ClusterState:
             follower.pod_removed(assigned)
 
     def follow(self, follower: StateFollower) -> None:
-        """From now on, and with all that is there already."""
+        """Notifies the follower of all present nodes and pods, and of every change from now on."""
         self._followers.append(follower)
         for row in self.rows.values():
             follower.node_changed(row)
@@ -126,7 +126,7 @@ class ClusterState:
 
     @property
     def generation(self) -> int:
-        """Raised whenever a node comes, goes, or changes its labels."""
+        """Raised whenever a node is added, deleted, or changes its labels."""
         return self._renamed + self.labels.generation
 
     @property
@@ -136,7 +136,7 @@ class ClusterState:
 
     @property
     def description(self) -> int:
-        """Raised whenever a node comes, goes, or is described otherwise, by anything but amounts."""
+        """Raised whenever a node is added, deleted, or changed in anything but amounts."""
         parts = self.taints.generation + self.features.generation + self.images.generation
         return self._renamed + self._cordoned + self.labels.generation + self.unreported.generation + parts
 

@@ -78,7 +78,7 @@ class PortsInUse:
                 del self._uses[port.protocol, port.port]
 
     def rows(self, wish: HostPort) -> NDArray[np.intp]:
-        """Where the wish cannot be had; a row may be named twice."""
+        """Rows on which the port is in use; a row may be listed twice."""
         addresses = self._uses.get((wish.protocol, wish.port), {})
         every = wish.address == EVERY_ADDRESS
         held = [rows for address, rows in addresses.items() if every or address in (wish.address, EVERY_ADDRESS)]
@@ -94,7 +94,7 @@ class ImageState(Struct):
     _listed: NDArray[np.intp] | None = None
 
     def listed(self) -> NDArray[np.intp]:
-        """The rows as an array, kept until one comes or goes."""
+        """The rows as an array, cached until one is added or removed."""
         if self._listed is None:
             self._listed = np.fromiter(self.rows, np.intp, len(self.rows))
         return self._listed

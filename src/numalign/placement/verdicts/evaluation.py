@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from numalign.placement.columns import intent, nodetotals, requests
+from numalign.placement.columns import intent, requests
 from numalign.placement.columns.changelog import Rows
 from numalign.placement.columns.columns import UNREPORTED, VACANT, Columns
 from numalign.placement.columns.intent import Judgement
@@ -19,7 +19,7 @@ from numalign.placement.columns.requests import Program
 from numalign.placement.decisions import Code
 from numalign.placement.kernels import plan as plans
 from numalign.placement.kernels import scalar, scoring
-from numalign.placement.kernels.block import Kernel, RowBlock
+from numalign.placement.kernels.block import OPEN, Kernel, Question, RowBlock, RowTotals
 from numalign.placement.kernels.plan import Plan, Scoring
 from numalign.placement.kernels.work import Work
 from numalign.placement.verdicts import chargerow
@@ -31,6 +31,9 @@ Ask = Callable[[VerdictTable, int], int]
 
 SOME: Final = 16
 """Rows up to which arrays over them do not pay."""
+UNKNOWN: Final = 0
+"""The score of a row whose node has no report."""
+NO_RULES: Final = NodeRules(zones=(0,))
 
 
 class Evaluation:
@@ -45,27 +48,31 @@ class Evaluation:
         self._settled_blocks: dict[int, RowBlock] = {}
         """The same without pending pods."""
         self._ask = ask
-
-    def row(self, table: VerdictTable, row: int) -> int:
-        kind = self._columns.flat.kind[row]
-        if kind == VACANT:
-            return Code.VACANT
-        if not nodetotals.fits_row(self._columns, row, table.totals):
-            return Code.TOTALS
-        wish = self.judgement(table, kind)
-        if not wish.allowed:
-            return Code.INTENT
-        return lowered(self._code(table, kind, row), wish)
+        self._one: Rows = np.zeros(1, np.int32)
+        """For a single row, which is what mostly changed."""
 
     def survey(self, table: VerdictTable, rows: Rows) -> None:
         """Put the answers of these rows into the table, kind by kind."""
+        columns = self._columns
         if len(rows) <= SOME:
-            return self._survey_some(table, rows.tolist())
-        kinds = self._columns.kind[: len(rows)] if rows is self._columns.every_row else self._columns.kind[rows]
-        if (kinds == kinds[0]).all():
-            return self._survey_kind(table, kinds.item(0), rows)
-        for kind in np.unique(kinds).tolist():
-            self._survey_kind(table, kind, rows[kinds == kind])
+            kinds = {columns.flat.kind[row] for row in rows.tolist()}
+        else:
+            found = columns.kind[: len(rows)] if rows is columns.every_row else columns.kind[rows]
+            kinds = {found.item(0)} if (found == found[0]).all() else set(np.unique(found).tolist())
+        for kind in kinds:
+            if kind == VACANT:
+                table.codes[rows[columns.kind[rows] == VACANT]] = Code.VACANT
+            else:
+                self._survey_kind(table, kind, rows)
+
+    def survey_row(self, table: VerdictTable, row: int) -> None:
+        """The same for one row."""
+        kind = self._columns.flat.kind[row]
+        if kind == VACANT:
+            table.codes[row] = Code.VACANT
+        else:
+            self._one[0] = row
+            self._survey_kind(table, kind, self._one)
 
     def program(self, table: VerdictTable, kind: int) -> Program:
         """What nodes of this kind are asked for the shape."""
@@ -86,8 +93,8 @@ class Evaluation:
         """What the pod's wishes mean on nodes of this kind."""
         found = table.judgements.get(kind)
         if found is None:
-            rules = self._rules(kind)
-            program = None if rules is None else self.program(table, kind)
+            reported = kind != UNREPORTED
+            rules, program = (self._rules(kind), self.program(table, kind)) if reported else (None, None)
             found = table.judgements[kind] = intent.judge(table.shape.intent, rules, program)
         return found
 
@@ -97,7 +104,7 @@ class Evaluation:
         if known is not None and known.free is columns.free:
             return known
         made = self._blocks[kind] = RowBlock(
-            rules=columns.kinds[kind],
+            rules=self._rules(kind),
             free=columns.free,
             size=columns.size,
             allocatable=columns.allocatable,
@@ -107,6 +114,14 @@ class Evaluation:
             cells=columns.cells,
             busy=columns.busy,
             split_known=columns.split_known,
+            totals=RowTotals(
+                kind=columns.kind,
+                loose=columns.loose,
+                pods=columns.pods,
+                most_pods=columns.most_pods,
+                requested=columns.requested,
+                offered=columns.offered,
+            ),
         )
         return made
 
@@ -129,78 +144,28 @@ class Evaluation:
         counted = [score for score in scores if score != scoring.NOTHING_ASKED]
         return scoring.summed_up(sum(counted), len(counted))
 
-    def _rules(self, kind: int) -> NodeRules | None:
-        return None if kind == UNREPORTED else self._columns.kinds[kind]
-
-    def _code(self, table: VerdictTable, kind: int, row: int) -> int:
-        if kind == UNREPORTED:
-            return 0
-        if not self._columns.flat.loose[row]:
-            code, table.masks[row] = self.kernel.evaluate_row(self.block(kind), row, self.plan(table, kind))
-            if code != Code.NOT_DECIDED:
-                return code
-        table.masks[row] = chargerow.NO_MASK
-        return self._ask(table, row)
-
-    def _survey_some(self, table: VerdictTable, rows: Sequence[int]) -> None:
-        """A few rows: the kernel gets them together, the rest is quicker one by one than with arrays."""
-        columns, totals, by_kernel = self._columns, table.totals, dict[int, list[int]]()
-        kinds, loose, fits_row = columns.flat.kind, columns.flat.loose, nodetotals.fits_row
-        for row in rows:
-            kind = kinds[row]
-            if kind < 0 or loose[row] or not fits_row(columns, row, totals):
-                table.codes[row] = self.row(table, row)
-            elif kind in by_kernel:
-                by_kernel[kind].append(row)
-            else:
-                by_kernel[kind] = [row]
-        for kind, some in by_kernel.items():
-            self._survey_decided(table, kind, np.array(some, np.int32))
-
-    def _survey_decided(self, table: VerdictTable, kind: int, rows: Rows) -> None:
-        """A few rows of one kind that have room and are not loose."""
-        wish = self.judgement(table, kind)
-        if not wish.allowed:
-            table.codes[rows] = Code.INTENT
-            return
-        found = self.kernel.evaluate(self.block(kind), rows, self.plan(table, kind))
-        table.codes[rows], table.masks[rows] = found
-        codes = found.code_or_score.tolist()
-        if wish.penalty or Code.NOT_DECIDED in codes:
-            for row, code in zip(rows.tolist(), codes, strict=True):
-                if code == Code.NOT_DECIDED:
-                    table.masks[row] = chargerow.NO_MASK
-                table.codes[row] = lowered(self._ask(table, row) if code == Code.NOT_DECIDED else code, wish)
-
     def _survey_kind(self, table: VerdictTable, kind: int, rows: Rows) -> None:
-        """Rows of one kind."""
-        if kind == VACANT:
-            table.codes[rows] = Code.VACANT
-            return
-        room = nodetotals.fits(self._columns, rows, table.totals)
-        if not room.all():
-            table.codes[rows[~room]] = Code.TOTALS
-            rows = rows[room]
-        wish = self.judgement(table, kind)
-        if kind == UNREPORTED or not wish.allowed:
-            table.codes[rows] = 0 if wish.allowed else Code.INTENT
-            return
-        self._survey_zones(table, kind, rows)
-        if wish.penalty:
-            scores = table.codes[rows]
-            table.codes[rows] = np.where(scores > 0, np.maximum(1, scores - wish.penalty), scores)
-
-    def _survey_zones(self, table: VerdictTable, kind: int, rows: Rows) -> None:
         """By the kernel, and where it does not decide, one by one."""
-        loose = self._columns.loose[slice(len(rows)) if rows is self._columns.every_row else rows]
-        tight, others = (rows[~loose], rows[loose].tolist()) if loose.any() else (rows, [])
-        found = self.kernel.evaluate(self.block(kind), tight, self.plan(table, kind))
-        # A slice is copied faster than rows one by one.
-        where = slice(len(tight)) if tight is self._columns.every_row else tight
-        table.codes[where], table.masks[where] = found
-        for row in [*tight[found.code_or_score == Code.NOT_DECIDED].tolist(), *others]:
+        question = table.questions.get(kind)
+        if question is None:
+            question = table.questions[kind] = self._question(table, kind)
+        if not self.kernel.survey(self.block(kind), question, rows, table.codes, table.masks):
+            return
+        wish = self.judgement(table, kind)
+        mine = rows[self._columns.kind[rows] == kind]
+        for row in mine[table.codes[mine] == Code.NOT_DECIDED].tolist():
             table.masks[row] = chargerow.NO_MASK
-            table.codes[row] = self._ask(table, row)
+            table.codes[row] = lowered(self._ask(table, row), wish)
+
+    def _question(self, table: VerdictTable, kind: int) -> Question:
+        wish = self.judgement(table, kind)
+        plan = self.plan(table, kind) if kind != UNREPORTED else plans.plan(NO_RULES, Program(()), self.scoring)
+        outright = Code.INTENT if not wish.allowed else UNKNOWN if kind == UNREPORTED else OPEN
+        asked = np.array(table.totals.pairs, np.int64).reshape(-1, 2)
+        return Question(kind=kind, plan=plan, asked=asked, outright=outright, penalty=wish.penalty)
+
+    def _rules(self, kind: int) -> NodeRules:
+        return NO_RULES if kind == UNREPORTED else self._columns.kinds[kind]
 
 
 def lowered(code: int, wish: Judgement) -> int:

@@ -19,6 +19,7 @@ from numalign.placement.columns.nodefacts import Stock
 from numalign.placement.columns.shapes import Shape
 from numalign.placement.columns.templates import Template, Templates
 from numalign.placement.decisions import Code, Codes
+from numalign.placement.kernels.block import Question
 from numalign.placement.kernels.plan import Plan
 from numalign.placement.verdicts.chargerow import Spots
 
@@ -42,8 +43,9 @@ class VerdictTable:
         self.totals = totals
         self.plans: dict[int, Plan] = {}
         self.judgements: dict[int, Judgement] = {}
+        self.questions: dict[int, Question] = {}
         self.templates: dict[int, Templates] = {}
-        """All four by kind of row."""
+        """All five by kind of row."""
         self.settled: dict[tuple[int, int, bytes], Settled | None] = {}
         """By kind of row, number of columns and the zones of each container."""
         self.possible: dict[tuple[int, Stock], bool] = {}
@@ -89,11 +91,11 @@ class VerdictTable:
 class Judge(Protocol):
     """Evaluates rows for a shape; `evaluation` implements it."""
 
-    def row(self, table: VerdictTable, row: int) -> int: ...
-
     def survey(self, table: VerdictTable, rows: Rows) -> None:
         """Put the answers of these rows into the table's codes."""
         ...
+
+    def survey_row(self, table: VerdictTable, row: int) -> None: ...
 
 
 class Verdicts:
@@ -139,12 +141,11 @@ class Verdicts:
             return None
         table.make_room(self._columns.room)
         seen, table.seen = table.seen, log.generation
-        few = log.few_since(seen, 1) if seen >= 0 else None
-        if few is None:
-            rows = log.since(seen) if seen >= 0 else None
-            rows = self._columns.every_row if rows is None else rows
-            self.evaluated += len(rows)
-            return self._judge.survey(table, rows)
-        for row in few:
+        if seen >= 0 and log.generation - seen == 1:
             self.evaluated += 1
-            table.codes[row] = self._judge.row(table, row)
+            return self._judge.survey_row(table, log.last)
+        rows = log.since(seen) if seen >= 0 else None
+        if rows is None:
+            rows = self._columns.every_row
+        self.evaluated += len(rows)
+        return self._judge.survey(table, rows)

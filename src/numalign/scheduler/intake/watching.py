@@ -91,7 +91,7 @@ class Informers:
         """Waits until the pods are as current as the API server's.
 
         The last bindings of the former leader may not have arrived yet, and their resources are in use."""
-        await self.informers[PODS.plural].looked_again()
+        await self.informers[PODS.plural].relisted()
 
     async def _is_served(self, resource: Resource[Any]) -> bool:
         """Whether the cluster serves the resource. If unknown, yes: waiting is better than placing without the data."""

@@ -185,7 +185,7 @@ def _undecided(state: SchedulerState | None, uids: frozenset[str]) -> frozenset[
     """The pods that no report covers yet. Amounts that reports may have deducted for the others are released."""
     if state is None:
         return frozenset()
-    records = (record for book in state.ledger.books for record in book.records)
+    records = (record for node in state.ledger.nodes for record in node.records)
     return uids - {record.uid for record in records if record.cover is not Cover.NO}
 
 
@@ -202,7 +202,7 @@ def _remember_pods(made: Restored, state: SchedulerState, by_uid: dict[str, Pod]
         pod = by_uid.get(assumed.uid)
         if pod is not None:
             by_uid[assumed.uid] = _assumed(cluster, pod, assumed.node, bound=assumed.is_bound, now=now)
-    for record in (record for book in state.ledger.books for record in book.records):
+    for record in (record for node in state.ledger.nodes for record in node.records):
         # The pod was deleted and may still run, so no object shows it any more.
         if record.life is PodLife.LINGERING and record.pod is not None:
             cluster.pod(record.pod, now)

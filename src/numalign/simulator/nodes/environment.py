@@ -4,8 +4,6 @@
 own. `fleet` runs due timers in order of time, and equal times in order of entry. `written` counts writes that the API
 server rejects, for example because the object is gone; a real kubelet ignores these errors too."""
 
-from __future__ import annotations
-
 import heapq
 import random
 from collections.abc import Callable

@@ -4,8 +4,6 @@
 for all nodes, passes each pod to its node in order, and runs due timers. The result depends only on the specs, the seed
 and the history of the API server."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections import deque

@@ -3,8 +3,6 @@
 `fleet` creates nodes and passes them changes from the API server. Scenarios stop, start and restart processes, reboot
 the machine and change the health of devices. Cordons, drains and deletions go through the API server."""
 
-from __future__ import annotations
-
 import logging
 from functools import partial
 from typing import Final

@@ -3,8 +3,6 @@
 Pure: `heartbeat` and `loop` write them. Every field of `nodeInfo` is set, because typed clients reject a node without
 one. Addresses derive from the number of the node, so they are the same in every run."""
 
-from __future__ import annotations
-
 import hashlib
 import uuid
 from collections.abc import Mapping
@@ -87,10 +85,7 @@ def status(spec: NodeSpec, kubelet: Kubelet, state: KubeletState, identity: Iden
     return {
         "capacity": _amounts(kubelet.machine.capacity) | disk | pods,
         "allocatable": _amounts(predicates.allocatable(kubelet, state)) | disk | pods,
-        "addresses": [
-            {"type": "InternalIP", "address": identity.host_ip},
-            {"type": "Hostname", "address": spec.name},
-        ],
+        "addresses": [{"type": "InternalIP", "address": identity.host_ip}, {"type": "Hostname", "address": spec.name}],
         "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
         "nodeInfo": _info(spec, identity),
         "images": [],

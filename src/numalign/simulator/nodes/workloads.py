@@ -4,8 +4,6 @@
 pods. Without annotations, app containers and sidecars run until they are stopped, and init containers end
 after one second."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Final

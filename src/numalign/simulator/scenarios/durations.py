@@ -1,7 +1,5 @@
 """Durations in scenario files: 500ms, 10s, 1m30s, 2h, or a number of seconds."""
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

@@ -3,8 +3,6 @@
 `HistoryRecorder` watches the embedded API server while a scenario plays. `judge` and the command line read the entries,
 from memory or from a file. The history has everything that is judged, so a later judge can judge it again."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
@@ -40,10 +38,7 @@ class HistoryRecorder:
         self.lines: list[HistoryEntry] = []
         self._clock = api.clock
         self._began = api.clock.now()
-        self._subscriptions = (
-            api.subscribe(resources.PODS, self._pod),
-            api.subscribe(resources.NODES, self._node),
-        )
+        self._subscriptions = (api.subscribe(resources.PODS, self._pod), api.subscribe(resources.NODES, self._node))
 
     def stop(self) -> None:
         for each in self._subscriptions:
@@ -114,8 +109,3 @@ def _refusal(status: Tree) -> tuple[str, str] | None:
 def encode(lines: Iterable[HistoryEntry]) -> bytes:
     """One JSON document per line."""
     return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
-
-
-def decode(raw: bytes) -> list[HistoryEntry]:
-    """Reads what `encode` wrote. Raises ValueError for anything else."""
-    return [msgspec.json.decode(line, type=HistoryEntry) for line in raw.splitlines() if line]

@@ -3,8 +3,6 @@
 `measures` are the numbers that expectations refer to. `broken` are violations in any scenario: a pod that is bound
 twice, or to a node that does not exist. Pure."""
 
-from __future__ import annotations
-
 import operator
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

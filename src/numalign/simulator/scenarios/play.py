@@ -4,8 +4,6 @@ The command line and tests call `play`. The same scenario, seed and scheduler gi
 load into creations and deletions in time. They are drawn from a seed, so that all schedulers get the same load; pods
 that name no scheduler get the one that plays."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Callable, Iterable, Iterator

@@ -2,8 +2,6 @@
 
 `scenariofile` creates it; `play` and `judge` read it. Times are in seconds from the start."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 

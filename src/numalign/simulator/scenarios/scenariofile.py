@@ -4,8 +4,6 @@ The catalogue and the command line parse the YAML and pass the mapping to `read`
 format. Every error is a BadObject with file and field, including unknown keys, because a misspelt key would change the
 scenario silently."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Final

@@ -16,6 +16,7 @@ from numalign.api import errors
 from numalign.api.decode import cpuset
 from numalign.kubelet.machine import presets
 from numalign.kubelet.versions import Minor
+from tests.unit.agent import processes
 
 MACHINE = presets.machine("2x16")
 HEAD = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
@@ -31,10 +32,7 @@ def put(host: Path, path: str, text: str) -> None:
 
 def run(host: Path, *flags: str) -> None:
     """A kubelet with these flags, as /proc shows it."""
-    process = host / "proc/4711"
-    process.mkdir(parents=True)
-    (process / "comm").write_text("kubelet\n")
-    (process / "cmdline").write_bytes(b"\0".join(word.encode() for word in ("/usr/bin/kubelet", *flags)) + b"\0")
+    processes.kubelet(host / "proc", 4711, *flags)
 
 
 def read(host: Path, *, configz: Fetch | None = None, config_dir: str = "") -> Configuration:
@@ -212,3 +210,34 @@ def test_a_missing_folder_of_drop_ins_is_said(tmp_path: Path) -> None:
 def test_the_minor_is_the_kubelets() -> None:
     sources = ConfigSources(configz=answering({"kubeletconfig": {}}))
     assert asyncio.run(kubeletconfig.read(sources, MACHINE, Minor(1, 35))).settings.minor == (1, 35)
+
+
+SECRETS = {
+    "one line of text": "eyJhbGciOiJSUzI1NiIs",
+    "another object": "apiVersion: v1\nkind: Secret\ndata: {eyJhbGciOiJSUzI1NiIs: eyJhbGciOiJSUzI1NiIs}",
+    "the kind": "apiVersion: eyJhbGciOiJSUzI1NiIs\nkind: eyJhbGciOiJSUzI1NiIs",
+    "no YAML": "eyJhbGciOiJSUzI1NiIs: [",
+    "a key twice": "eyJhbGciOiJSUzI1NiIs: 1\neyJhbGciOiJSUzI1NiIs: 2",
+    "a tag": "!eyJhbGciOiJSUzI1NiIs x",
+    "a value": f"{HEAD}topologyManagerPolicy: eyJhbGciOiJSUzI1NiIs",
+    "a key in a map": f"{HEAD}kubeReserved: {{cpu: eyJhbGciOiJSUzI1NiIs}}\nevictionHard: {{eyJhbGciOiJSUzI1NiIs: x}}",
+}
+
+
+@pytest.mark.parametrize("text", SECRETS.values(), ids=SECRETS)
+@pytest.mark.parametrize("flag, path", [("--config", "etc/any"), ("--config-dir", "etc/any/10.conf")])
+def test_a_file_that_a_command_line_names_is_not_quoted(flag: str, path: str, text: str, tmp_path: Path) -> None:
+    run(tmp_path, f"{flag}=/etc/any")
+    put(tmp_path, path, "")
+    (tmp_path / path).write_text(text)
+    found = read(tmp_path)
+    assert (found.assumed, "eyJhbG" in " ".join(found.problems)) == (True, False), found.problems
+    assert "content is not shown" in found.problems[0]
+
+
+def test_an_impostor_is_named_when_no_kubelet_is_seen(tmp_path: Path) -> None:
+    put(tmp_path, MAIN, "topologyManagerPolicy: restricted\n")
+    processes.kubelet(tmp_path / "proc", 7, "--topology-manager-policy=none", uids="1 1 1 1")
+    found = read(tmp_path)
+    assert found.settings.topology_policy == "restricted"
+    assert found.problems[0].startswith("process 7 is called kubelet")

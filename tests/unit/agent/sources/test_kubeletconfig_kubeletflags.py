@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -44,29 +43,3 @@ def test_flags_name_files_and_folders() -> None:
 def test_what_the_kubelet_would_not_read_is_refused(flag: str) -> None:
     with pytest.raises(errors.BadObject, match="nothing a kubelet reads"):
         kubeletconfig.read_flags([flag])
-
-
-def test_no_kubelet_can_be_seen_where_there_is_no_proc(tmp_path: Path) -> None:
-    assert kubeletconfig.find_command_line(tmp_path, "/var/lib/kubelet") is None
-
-
-def kubelet(proc: Path, pid: str, *flags: str, mounts: str = "mnt:[1]") -> None:
-    (proc / pid / "ns").mkdir(parents=True)
-    (proc / pid / "comm").write_text("kubelet\n")
-    (proc / pid / "cmdline").write_bytes("\0".join(("kubelet", *flags, "")).encode())
-    (proc / pid / "ns/mnt").symlink_to(mounts)
-
-
-def test_of_two_kubelets_the_one_that_sees_our_files_is_meant(tmp_path: Path) -> None:
-    kubelet(tmp_path, "7", "--max-pods=7", mounts="mnt:[7]")
-    kubelet(tmp_path, "8", "--max-pods=8", mounts="mnt:[8]")
-    kubelet(tmp_path, "self", mounts="mnt:[8]")
-    line = kubeletconfig.find_command_line(tmp_path, "/var/lib/kubelet")
-    assert line is not None
-    assert line.overrides == {"maxPods": 8}
-
-
-def test_two_kubelets_that_cannot_be_told_apart_are_none(tmp_path: Path) -> None:
-    kubelet(tmp_path, "7", "--max-pods=7")
-    kubelet(tmp_path, "8", "--max-pods=8")
-    assert kubeletconfig.find_command_line(tmp_path, "/var/lib/kubelet") is None

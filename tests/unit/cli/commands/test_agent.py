@@ -177,11 +177,11 @@ def test_the_agent_does_not_carry_what_it_never_uses() -> None:
 
 REFUSED = {
     "signs of life too rare": (["run", "--period", "301"], "301.0 is not in the range"),
-    "another mode": (["once", "--mode", "koordinator"], '"koordinator" is no mode'),
-    "another version": (["once", "--api-version", "v1"], '"v1" is no version'),
+    "another mode": (["once", "--mode", "koordinator"], '"koordinator" is not a mode'),
+    "another version": (["once", "--api-version", "v1"], '"v1" is not a version'),
     "no machine": (["show", "--host-root", "nowhere"], "no CPU is listed there"),
     "no socket of this machine": (["once", "--podresources-socket", "tcp://kubelet"], "unix:///path"),
-    "no whole report": (["once", "--exclude", "some.yaml"], "always whole"),
+    "no whole report": (["once", "--exclude", "some.yaml"], "always complete"),
     "no exclusions": (["once", "--mode", "rte", "--exclude", "none.yaml"], "there is no such file"),
     "no container": (["run", "--reference-container", "web"], "namespace/pod/container"),
     "a folder to be touched": (["run", "--notify-file", "/"], "is a folder"),

@@ -103,7 +103,7 @@ def test_one_pod_is_refused_although_the_node_has_room() -> None:
     assert "reason TopologyAffinityError message Resources cannot be allocated with Topology locality" in text
     assert "because container main needs 1 nvidia.com/gpu, 16 CPUs and 64Gi memory in the same zone," in text
     assert (
-        "although the node as a whole has room: 54 cpu for 16, 1.05Ti memory for 64Gi, 2 nvidia.com/gpu for 1" in text
+        "although the node as a whole has enough: 54 cpu for 16, 1.05Ti memory for 64Gi, 2 nvidia.com/gpu for 1" in text
     )
     assert "Asking for 10 cpu, 64Gi memory, 1 nvidia.com/gpu, it would be admitted." in text
 

@@ -33,7 +33,7 @@ REFUSED = {
     "a file that is wrong": (["--config", "bad.yaml"], "devices[nic]: not a name that a device plugin can register"),
     "a file that is not there": (["--config", "none.yaml"], "none.yaml: cannot be read"),
     "a machine that is not known": (["--machine", "gpu-80"], "no such preset"),
-    "another folder": (["--machine", "gpu-8", "--kubelet-dir", "elsewhere"], "is no folder"),
+    "another folder": (["--machine", "gpu-8", "--kubelet-dir", "elsewhere"], "is not a folder"),
 }
 
 

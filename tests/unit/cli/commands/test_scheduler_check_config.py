@@ -45,8 +45,8 @@ def test_it_tells_which_profile_does_not_look_at_zones() -> None:
     second = "- schedulerName: totals\n  plugins: {multiPoint: {disabled: [{name: NodeResourceTopologyMatch}]}}\n"
     result = check(GOOD + second)
     first, totals = result.stdout.split("Profile totals")
-    assert "not looked at" not in first
-    assert "not looked at: pods are placed by node totals only" in totals
+    assert "ignored" not in first
+    assert "ignored: pods are placed by node totals only" in totals
 
 
 def test_what_is_doubtful_is_said_beside_it() -> None:

@@ -72,7 +72,7 @@ def test_a_node_without_a_report_has_totals_only(tmp_path: Path) -> None:
 
 def test_a_report_without_a_node_is_told(tmp_path: Path) -> None:
     items = [report("ghost", zone("node-0", 8))]
-    assert "there is a report, and no Node of that name" in told(tmp_path, items, "ghost")
+    assert "a report exists, but no Node of this name" in told(tmp_path, items, "ghost")
     assert "ghost (no Node)" in told(tmp_path, items)
 
 
@@ -120,7 +120,7 @@ def test_what_no_pod_explains_is_held_by_nobody_known(tmp_path: Path) -> None:
     text = told(tmp_path, items, "busy")
     assert "????????????" not in text
     assert "??????.." in text
-    assert "? nobody known" in text
+    assert "? unknown holder" in text
 
 
 def test_pods_whose_zones_are_not_settled_are_listed_apart(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_who_wrote_a_report_and_when(tmp_path: Path) -> None:
     nodes, _ = topology.nodes(ReportedCluster(structs.replace(taken, wall="2026-01-01T02:00:30Z"), writer))
     assert nodes[0].report is not None
     assert (nodes[0].report.publisher, nodes[0].report.age) == ("nfd-topology-updater", 7230.0)
-    assert "nfd-topology-updater, 2h" in topology.cluster(nodes)
+    assert "nfd-topology-updater, 2h" in topology.cluster_text(nodes)
 
 
 @pytest.mark.parametrize("seconds, text", [(0, "0s"), (59.9, "59s"), (60, "1m"), (7300, "2h"), (200_000, "2d")])

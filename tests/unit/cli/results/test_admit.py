@@ -80,7 +80,7 @@ def test_an_answer_that_takes_the_kubelet_minutes_gets_a_note() -> None:
     (reported,) = admitted(on, pod("p", guaranteed(4))).pods
     assert reported.verdict == "admitted"
     assert reported.steps >= admission.SLOW
-    assert "goes through about 6.9e+10 steps for this pod" in reported.notes[0]
+    assert "needs about 6.9e+10 steps for this pod" in reported.notes[0]
 
 
 def test_an_undecided_pod_says_what_the_kubelet_would_be_doing() -> None:

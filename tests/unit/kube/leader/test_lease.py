@@ -103,11 +103,11 @@ def test_leadership_ends_at_the_deadline_counted_from_before_the_write() -> None
 
 def test_a_leader_looks_only_when_in_doubt() -> None:
     me = Election("me", PLACE)
-    assert me.needs_look
+    assert me.must_read
     me.wrote(lease("me"), 0.0, 0.0)
-    assert not me.needs_look
+    assert not me.must_read
     me.doubts()
-    assert me.needs_look
+    assert me.must_read
 
 
 def test_what_is_given_back_names_nobody_and_ends_leadership() -> None:
@@ -152,7 +152,7 @@ def life(me: Election, record: Record, draw: Any) -> Iterator[float]:
     """One candidate: yields how long each of its steps takes, over a network that is slow and loses things."""
     now = yield from _takes(0.0)
     while True:
-        if me.needs_look:
+        if me.must_read:
             seen = record.lease
             now = yield from _takes(draw.draw(DELAYS))
             me.saw(seen, now)

@@ -54,7 +54,7 @@ def test_whoever_wants_to_know_how_things_are_now_does_not_depend_on_a_stream_th
         async with watching(stub, options) as watcher:
             stub.event_faults = once("stall")
             stub.put("pods", pod("a", "n1"))
-            await watcher.informer.looked_again()
+            await watcher.informer.relisted()
             return list(watcher.heard)
 
     assert run(check()) == ["+a", "~an1"]
@@ -70,7 +70,7 @@ def test_a_wish_is_heard_whatever_the_informer_is_at(turns: int) -> None:
         async with watching(stub, clock=SystemClock()) as watcher:
             for _ in range(turns):
                 await asyncio.sleep(0)
-            await asyncio.wait_for(watcher.informer.looked_again(), 30)
+            await asyncio.wait_for(watcher.informer.relisted(), 30)
             return watcher.metrics.relists["pods"]
 
     assert run(check()) == 2
@@ -93,7 +93,7 @@ def test_a_stream_that_is_left_for_a_wish_is_no_failure_to_wait_after() -> None:
             for name in "bcd":
                 stub.put("pods", pod(name))
                 await watcher.until(stub)
-                await watcher.informer.looked_again()
+                await watcher.informer.relisted()
             return watcher.metrics.relists["pods"]
 
     assert run(check()) == 4
@@ -106,7 +106,7 @@ def test_a_wish_does_not_wait_for_the_turn_of_an_informer_that_failed() -> None:
         async with watching(stub, clock=Unhurried()) as watcher:
             stub.event_faults = once("cut")
             stub.put("pods", pod("b"))
-            await asyncio.wait_for(watcher.informer.looked_again(), 30)
+            await asyncio.wait_for(watcher.informer.relisted(), 30)
             return list(watcher.heard)
 
     assert run(check()) == ["+a", "+b"]
@@ -117,7 +117,7 @@ def test_a_look_that_began_before_it_was_wished_for_does_not_count() -> None:
         stub = Stub()
         stub.put("pods", pod("a"))
         async with watching(stub) as watcher:
-            await asyncio.gather(watcher.informer.looked_again(), watcher.informer.looked_again())
+            await asyncio.gather(watcher.informer.relisted(), watcher.informer.relisted())
             return watcher.metrics.relists["pods"]
 
     assert run(check()) >= 2

@@ -8,7 +8,7 @@ from numalign.kube import backoff, errors
 from numalign.kube.request import Since
 from numalign.kube.resources import Cause, Details, Status
 from numalign.kube.watch import watch
-from numalign.kube.watch.watch import Follow, LookAtAll, Meaning, Wait, Watch
+from numalign.kube.watch.watch import Follow, ListAll, Meaning, Wait, Watch
 
 END = {watch.INITIAL_END: "true"}
 
@@ -56,12 +56,12 @@ def test_a_server_that_does_not_offer_it_is_asked_for_a_list_at_once(problem: er
     state = Watch()
     state.step(0.0, 0.0)
     state.failed(problem, 0.0, 0.0)
-    assert state.step(0.0, 0.0) == LookAtAll()
+    assert state.step(0.0, 0.0) == ListAll()
 
 
 def test_after_a_list_it_follows_from_the_version_of_the_list() -> None:
     state = Watch(offers_initial=False)
-    assert state.step(0.0, 0.0) == LookAtAll()
+    assert state.step(0.0, 0.0) == ListAll()
     state.listed("10", 0.0)
     assert state.step(0.0, 0.5) == Follow(Since(version="10", seconds=450), 450 + watch.MARGIN)
 
@@ -116,7 +116,7 @@ def test_a_stream_that_ends_at_once_and_brought_nothing_is_a_failure() -> None:
 def test_a_forgotten_version_is_looked_up_at_once() -> None:
     state = synced()
     state.failed(GONE, 1.0, 0.0)
-    assert state.step(1.0, 0.0) == LookAtAll()
+    assert state.step(1.0, 0.0) == ListAll()
 
 
 def test_a_version_that_is_forgotten_again_and_again_is_looked_up_with_patience() -> None:
@@ -154,7 +154,7 @@ def test_a_list_that_is_never_answered_is_asked_for_with_patience() -> None:
     state = Watch()
     state.step(0.0, 0.0)
     state.failed(SILENT, 0.0, 0.0)
-    assert state.step(0.0, 0.0) == LookAtAll()
+    assert state.step(0.0, 0.0) == ListAll()
     state.failed(SILENT, 0.0, 0.0)
     assert isinstance(state.step(0.0, 0.0), Wait)
 
@@ -163,7 +163,7 @@ def test_a_resync_ends_the_stream_in_order_and_looks_at_everything() -> None:
     state = Watch(offers_initial=False, resync=60.0)
     state.listed("10", 0.0)
     assert state.step(20.0, 0.0) == Follow(Since(version="10", seconds=40), 40 + watch.MARGIN)
-    assert state.step(60.0, 0.0) == LookAtAll()
+    assert state.step(60.0, 0.0) == ListAll()
 
 
 PROBLEMS = st.sampled_from(

@@ -55,10 +55,10 @@ class Program:
 def acting(server: Server, *parts: Program) -> tuple[Actions, History]:
     history = History()
 
-    async def looked_again() -> None:
+    async def relisted() -> None:
         history.write("level")
 
-    watching = SimpleNamespace(history=history, looked_again=looked_again)
+    watching = SimpleNamespace(history=history, relisted=relisted)
     lab = SimpleNamespace(every_part=lambda: iter(parts))
     return Actions(cast(Lab, lab), cast(Client, server), cast(Observer, watching)), history
 

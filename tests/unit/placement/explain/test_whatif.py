@@ -19,6 +19,7 @@ from numalign.placement import facts
 from numalign.placement.engine import Engine
 from numalign.placement.exact import ExactFlavour
 from numalign.placement.explain import whatif
+from tests import ledgers
 from tests.unit.scheduler import servers, waitingpods
 from tests.unit.scheduler.servers import KUBELET, trainer
 
@@ -70,7 +71,7 @@ class Node:
         book = flavour.mirror.ledger.node("n")
         assert book is not None
         row = flavour.mirror.row(self.row)
-        assert book.sums == book.fresh_sums()
+        assert book.sums == ledgers.recomputed(book)
         return row.free, row.settled, row.entries, [each.uid for each in row.pending]
 
 

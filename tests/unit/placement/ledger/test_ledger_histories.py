@@ -17,6 +17,7 @@ from numalign.placement.columns.holdings import ContainerZones, Entry, Holding
 from numalign.placement.columns.nodefacts import RowFacts, Supply
 from numalign.placement.columns.resources import CPU, MEMORY
 from numalign.placement.ledger.ledger import Ledger
+from tests import ledgers
 from tests.unit.placement import ledgerwords as words
 from tests.unit.placement.ledgerwords import GIB, NIC
 from tests.unit.placement.ledgerworld import ACTIONS, KINDS, World
@@ -32,7 +33,7 @@ def check(world: World) -> None:
 
 def sums_are_those_from_nothing(ledger: Ledger) -> None:
     for book in ledger.nodes():
-        assert book.sums == book.fresh_sums()
+        assert book.sums == ledgers.recomputed(book)
         restless = {uid for uid, record in book.records.items() if not record.is_quiet}
         assert restless <= set(book.restless) <= set(book.records) or book.named is None
         assert set(book.pending) == {uid for uid, record in book.records.items() if record.is_pending}

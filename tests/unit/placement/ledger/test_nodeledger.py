@@ -10,8 +10,9 @@ from numalign.placement.columns.holdings import Entry, Holding
 from numalign.placement.columns.nodefacts import RowFacts
 from numalign.placement.columns.resources import CPU, MEMORY, Resources
 from numalign.placement.ledger.charges import Cover, PodLife
-from numalign.placement.ledger.nodeledger import NodeLedger, Row, Shortfalls, UnknownPods
+from numalign.placement.ledger.nodeledger import NodeLedger, Row, UnexplainedSpots, UnknownPods
 from numalign.placement.ledger.podrecord import SURE, PodRecord
+from tests import ledgers
 from tests.unit.placement import ledgerwords as words
 
 UNKNOWN = {"uid-x": (Entry(CPU, 2, 0b01), Entry(2, 1, 0))}
@@ -119,7 +120,7 @@ def test_sums_are_those_of_all_records(strike: bool) -> None:
     made.put(made.records["uid-a"])
     if strike:
         made.strike("uid-b")
-    assert made.sums == made.fresh_sums()
+    assert made.sums == ledgers.recomputed(made)
 
 
 # Pods
@@ -172,5 +173,5 @@ SHORT = {
 
 @pytest.mark.parametrize("reports, sure, expected", SHORT.values(), ids=SHORT)
 def test_a_shortfall_is_counted(reports: list[int], sure: bool, expected: list[int]) -> None:
-    shortfalls = Shortfalls()
-    assert [shortfalls.note(short, sure=sure) for short in reports] == expected
+    spots = UnexplainedSpots()
+    assert [spots.note(short, sure=sure) for short in reports] == expected

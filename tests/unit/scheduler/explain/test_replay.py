@@ -25,7 +25,7 @@ def taken(*, gpus: int = 4, **objects: Any) -> Snapshot:
         "noderesourcetopologies": tuple(map(servers.reported, NODES)),
         "pods": (servers.trainer("p", gpus=gpus), servers.on(servers.trainer("other", gpus=8), "a")),
     }
-    return files.read(files.written(Snapshot(objects=there | objects)), "dump")
+    return files.read(b"".join(files.pieces(Snapshot(objects=there | objects))), "dump")
 
 
 def on_node(snapshot: Snapshot, node: str) -> NodeReplay:

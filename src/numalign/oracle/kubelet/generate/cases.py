@@ -4,8 +4,6 @@
 `sources` passes `draw` to campaigns. The weights favour edge cases: gaps in zone ids, zones without CPUs, uneven zones,
 full nodes, odd amounts, combined options."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import combinations
 from math import ceil, prod

@@ -1,7 +1,5 @@
 """Generates machines: zones, sockets, cores, threads and L3 groups, even and uneven, in several CPU numberings."""
 
-from __future__ import annotations
-
 from random import Random
 
 from numalign.oracle.harness.draws import chance, weighted
@@ -15,7 +13,7 @@ def topology(rng: Random, name: str, *, most_zones: int = MAX_ZONES) -> dict[str
     threads = weighted(rng, {1: 3, 2: 6, 4: 1})
     cores = _core_counts(rng, zones, threads)
     ids = zone_ids(rng, zones)
-    sockets = _sockets(rng, zones)
+    sockets = _Sockets(rng, zones)
     numbers = _numbering(rng, cores, threads)
     per_l3 = weighted(rng, {0: 3, 1: 1, 2: 2, 4: 2})
     numa: list[dict[str, object]] = []
@@ -66,10 +64,6 @@ class _Sockets:
         if self.per_zone > 1:
             return zone * self.per_zone + core * self.per_zone // max(1, cores)
         return zone // self.zones_per_socket
-
-
-def _sockets(rng: Random, zones: int) -> _Sockets:
-    return _Sockets(rng, zones)
 
 
 def _numbering(rng: Random, cores: list[int], threads: int) -> list[list[int]]:

@@ -1,7 +1,5 @@
 """Generates pods, and cases of the CPU, memory and device managers."""
 
-from __future__ import annotations
-
 from random import Random
 
 from numalign.api.decode import cpuset
@@ -187,7 +185,7 @@ def memory_case(rng: Random, name: str) -> dict[str, object]:
     zones = machines.zone_ids(rng, weighted(rng, {1: 1, 2: 5, 3: 2, 4: 4, 5: 1, 6: 1}))
     nodes = memory_nodes(rng, zones)
     sizes = page_sizes(nodes)
-    wishes = RequestLimits(cpus=2, memory=_typical(rng, nodes), hugepages=sizes)
+    wishes = RequestLimits(cpus=2, memory=int(str(nodes[0]["memory"])) * rng.choice((1, 1, 2)), hugepages=sizes)
     listed = [generated_pod(rng, f"p{n}", wishes) for n in range(rng.randint(1, 5))]
     return {
         "id": name,
@@ -224,10 +222,6 @@ def _pages(rng: Random, size: int) -> int:
 def _parts(rng: Random, zones: int) -> list[int]:
     parts = cut(rng, rng.randint(1, 10), zones)
     return [part * 100 * MIB for part in parts]
-
-
-def _typical(rng: Random, nodes: list[dict[str, object]]) -> int:
-    return int(str(nodes[0]["memory"])) * rng.choice((1, 1, 2))
 
 
 def _ops(rng: Random, listed: list[dict[str, object]], zones: list[int]) -> list[dict[str, object]]:

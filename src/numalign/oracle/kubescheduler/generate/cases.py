@@ -4,8 +4,6 @@
 pods from nodes or add pods, as preemption and nominated pods do. When a case shrinks, required parts stay, and
 questions about removed nodes and pods are removed as well."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from random import Random
 from typing import Any, Final
@@ -90,7 +88,10 @@ def generated_profile(rng: Random, names: list[str]) -> Object | None:
         "NodeResourcesBalancedAllocation": {"resources": _resources(rng, weighted=False)},
         "NodeAffinity": {"addedAffinity": pods.node_affinity(rng, names) or None},
         "PodTopologySpread": _spread(rng),
-        "InterPodAffinity": _pod_affinity(rng),
+        "InterPodAffinity": {
+            "hardPodAffinityWeight": rng.choice((0, 1, 10, 100)),
+            "ignorePreferredTermsOfExistingPods": chance(rng, 0.3),
+        },
         "VolumeBinding": {"shape": _shape(rng)},
     }
     chosen = {name: args for name, args in drawn.items() if chance(rng, 0.25)}
@@ -141,13 +142,6 @@ def _spread(rng: Random) -> Object:
         for key in keys
     ]
     return {"defaultingType": "List", "defaultConstraints": constraints}
-
-
-def _pod_affinity(rng: Random) -> Object:
-    return {
-        "hardPodAffinityWeight": rng.choice((0, 1, 10, 100)),
-        "ignorePreferredTermsOfExistingPods": chance(rng, 0.3),
-    }
 
 
 KINDS: Final = {

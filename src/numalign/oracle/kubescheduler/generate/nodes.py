@@ -2,8 +2,6 @@
 
 Selectors are drawn over the same labels that objects have. A small vocabulary makes matches and near misses common."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any, Final

@@ -3,8 +3,6 @@
 The frequency of each feature is drawn once per case, so that some clusters are full of anti-affinity and some have
 none."""
 
-from __future__ import annotations
-
 from random import Random
 from typing import Final
 
@@ -253,10 +251,7 @@ def pod(rng: Random, name: str, mixture: FeatureRates, drawn: NamedObjects) -> O
     """A pod that waits for a node."""
     metadata = {"name": name, "namespace": mixture.namespace(rng), "uid": f"uid-{name}"}
     made: Object = {"metadata": {**metadata, "labels": nodes.labels(rng, nodes.POD_LABELS, 0.6)}, "spec": {}}
-    made["spec"] = {
-        **containers(rng),
-        "priority": rng.choice((0, 0, 5, 100)),
-    }
+    made["spec"] = {**containers(rng), "priority": rng.choice((0, 0, 5, 100))}
     _own(rng, made, drawn)
     _place(rng, made, mixture, drawn)
     return made

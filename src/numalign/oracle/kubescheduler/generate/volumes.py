@@ -1,7 +1,5 @@
 """Generates storage: classes, volumes, claims, CSI node objects, attachments, and the volumes that pods name."""
 
-from __future__ import annotations
-
 from random import Random
 from typing import Final
 

@@ -3,8 +3,6 @@
 A `Layout` is the constant part of a node; `report` draws the object that its agent publishes at one moment. At low
 rates reports contain what no agent should write: other zone names, gaps, duplicates, odd amounts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from random import Random
 

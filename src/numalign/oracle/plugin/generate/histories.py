@@ -4,8 +4,6 @@
 scheduler's work (filter, reserve, bind, report, resync) and favour faults: foreign pods, late and wrong reports, pods
 that end, settings that change. Every step contains its own objects, so a history with parts removed is still valid."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from copy import deepcopy
 from random import Random
@@ -249,16 +247,12 @@ def _cuts(history: Case) -> Iterator[tuple[shrink.Place, Any]]:
         for key, child in thing.items():
             if key in LISTS and isinstance(child, list):
                 fewest = 1 if key in ("containers", "zones") else 0
-                blocks = (each for each in shrink.blocks(len(child)) if _leaves(child, each, fewest))
+                blocks = (each for each in shrink.blocks(len(child)) if len(child) - (each[1] - each[0]) >= fewest)
                 yield from (((*place, key), slice(*each)) for each in blocks)
             if key in ENTRIES and isinstance(child, dict):
                 yield from (((*place, key), name) for name in child)
             if key == "requests" and isinstance(child, dict):
                 yield from ((place, name) for name in child)
-
-
-def _leaves(items: list[Any], block: tuple[int, int], fewest: int) -> bool:
-    return len(items) - (block[1] - block[0]) >= fewest
 
 
 def _apply(history: Case, place: shrink.Place, gone: Any) -> None:

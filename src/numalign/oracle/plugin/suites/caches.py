@@ -3,8 +3,6 @@
 A run needs the order of a scheduler only: filter, reserve, bind, and a retry after a change. The recording chooses
 among feasible nodes, because scores have suites of their own. Expectations are part of the steps of a run."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

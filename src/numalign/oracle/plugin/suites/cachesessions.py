@@ -4,8 +4,6 @@
 receives only what a step passes to it and what a round reads. `play` can leave out repairs, to show the plugin's result
 and the effect of each repair."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -3,8 +3,6 @@
 Of kube-scheduler's preemption only the choice of victims is repeated: pods of lower priority, removed in a simulation
 that Filter must pass (scheduler plugin spec 16)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

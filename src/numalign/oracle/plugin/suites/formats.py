@@ -1,7 +1,5 @@
 """Recorded texts: fingerprints and their traces, container placement payloads, LEB89, zone names, attribute lists."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Recorded steps of scoring and filtering: NUMA set search, distances, deductions, resource order."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

@@ -2,8 +2,6 @@
 
 A case may omit an object's name, so the readers that require one are not used here."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

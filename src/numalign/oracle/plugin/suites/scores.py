@@ -1,7 +1,5 @@
 """Recorded scores of all four strategies, node by node, and the defects of the plugin that show in them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Recorded settings: the plugin's arguments, and the topology manager's configuration in a report."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Generates a node as a kubelet reports it: zones, allocatable resources, and pods with their resources."""
 
-from __future__ import annotations
-
 from itertools import count
 from random import Random
 from typing import Final

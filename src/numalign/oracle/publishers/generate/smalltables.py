@@ -1,7 +1,5 @@
 """Generates texts and small lists for the publishers' tables: names, patterns, files, fingerprints and attributes."""
 
-from __future__ import annotations
-
 from random import Random
 from typing import Any, Final
 
@@ -11,20 +9,7 @@ from numalign.oracle.harness.draws import chance, some, weighted
 
 LETTERS: Final = "ab-*?[]^!\\.é"
 PIECES: Final = (
-    "*",
-    "?",
-    "[a-b]",
-    "[^a]",
-    "[!a]",
-    "[^b-a]",
-    "[b-a]",
-    "[]a]",
-    "[a",
-    "[-a]",
-    "[a-]",
-    "[\\]a]",
-    "[^]",
-    "",
+    *("*", "?", "[a-b]", "[^a]", "[!a]", "[^b-a]", "[b-a]", "[]a]", "[a", "[-a]", "[a-]", "[\\]a]", "[^]", ""),
 )
 NAMES: Final = ("foo", "bar", "buz", "", "Foo", "topologyManagerPolicy")
 POLICIES: Final = ("none", "best-effort", "restricted", "single-numa-node", "None", "", "best-effort ", "other")
@@ -35,6 +20,10 @@ TOTALS: Final = (
     *("Node 0 MemTotal: 12kB", "Node 0 MemTotal: abc kB", "Node 0 MemTotal 12 kB", "Node 0 MemTotal: 1:2 kB"),
     *("Node 0 MemTotal: -5 kB", "Node 0 MemTotal: +5 kB", "Node 0 MemTotal:", "Node 0 MemTotal: 1 2 kB"),
     *("Node 0 MemTotal: 0012 kB", "Node 0 MemTotal: 12 MB", "Node 0 MemTotal: 1_000 kB", "Node 0 MemTotalX: 3 kB"),
+)
+ZONE_NUMBERS: Final = (
+    *("0", "7", "+5", "-1", "007", "", "1 ", " 1", "0x1", "1_0", "5-1", "65535", "65536", "9" * 18, "9" * 20),
+    *("1e3", "٣", "-0"),
 )
 OTHER_LINES: Final = ("Node 0 MemFree: 1 kB", "", "Node 0 MemUsed:        29802656 kB", "nonsense")
 
@@ -171,28 +160,7 @@ def zone_id(rng: Random) -> Case:
 
 def zone_name(rng: Random) -> Case:
     prefix = rng.choice(("node-", "node-", "node-", "node", "Node-", "cell-", "", " node-"))
-    number = rng.choice(
-        (
-            "0",
-            "7",
-            "+5",
-            "-1",
-            "007",
-            "",
-            "1 ",
-            " 1",
-            "0x1",
-            "1_0",
-            "5-1",
-            "65535",
-            "65536",
-            "9" * 18,
-            "9" * 20,
-            "1e3",
-            "٣",
-            "-0",
-        )
-    )
+    number = rng.choice(ZONE_NUMBERS)
     return {"name": prefix + number}
 
 

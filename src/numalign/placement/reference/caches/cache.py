@@ -1,8 +1,8 @@
-"""What every cache of the plugin is told, and what it answers.
+"""The interface of the plugin's caches: the facts that they take, and the look-up.
 
-The scheduler tells facts in the order in which they happen: topology reports and pods that come and go, what became of
-its own decisions, and now and then the whole state of the cluster. `look_up` is the one question of filter and score.
-A cache reads no clock and asks nobody; reports are frozen, so nothing is copied on the way in or out."""
+The scheduler applies facts in the order in which they occur: changes of topology reports and pods, results of its own
+decisions, and at intervals the whole state of the cluster. Filter and score call `look_up` only.
+A cache reads no clock and sends no requests; reports are frozen, so nothing is copied on the way in or out."""
 
 from collections.abc import Iterable, Mapping
 
@@ -20,7 +20,7 @@ Placement = Mapping[ContainerRef, int]
 
 
 class Lookup(Struct, frozen=True):
-    """Not fresh: no pod goes there. Fresh without a report: every pod may. Else the report decides."""
+    """Not fresh: the node accepts no pod. Fresh without a report: it accepts every pod. Else the report decides."""
 
     nrt: NodeResourceTopology | None = None
     fresh: bool = True
@@ -28,13 +28,13 @@ class Lookup(Struct, frozen=True):
 
 
 class Cache:
-    """One that knows nothing and forbids nothing. A fact that a real one does not override is of no use to it."""
+    """A cache that stores nothing and rejects nothing. Subclasses override the facts that they need."""
 
     def look_up(self, node: str) -> Lookup:
         return Lookup()
 
     def placement(self, node: str) -> Placement | None:
-        """Where containers are on this node, for preemption; None: this cache cannot know."""
+        """The NUMA nodes of containers on this node, for preemption; None: this cache does not have them."""
         return None
 
     def nrt_added(self, nrt: NodeResourceTopology) -> None: ...
@@ -57,12 +57,12 @@ class Cache:
     def post_bind(self, node: str, pod: Pod) -> None: ...
 
     def rejected(self, node: str) -> None:
-        """Filter refused the node for want of room, so it is worth another look."""
+        """Filter rejected the node for lack of resources, so the node should be refreshed."""
 
     def due(self) -> float | None:
         """When the next `resync` should happen; None: never."""
         return None
 
     def resync(self, nrts: Reports, pods: Iterable[Pod], now: float) -> tuple[str, ...]:
-        """Compare with the whole cluster as it is; the nodes that pods refused before should be held against again."""
+        """Compares with the whole state of the cluster; returns nodes on which rejected pods should be tried again."""
         return ()

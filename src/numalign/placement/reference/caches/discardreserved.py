@@ -1,4 +1,4 @@
-"""The cache that closes a node while a pod of ours is on its way there, and else is Passthrough.
+"""The cache that rejects pods on a node while a pod of this scheduler is being bound there; otherwise Passthrough.
 
 Made for policies that spread a pod over zones, where charging every zone would be nonsense. Once the pod is bound the
 node is open again, even if its report has not caught up (scheduler plugin spec 12)."""

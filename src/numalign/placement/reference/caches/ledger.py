@@ -1,4 +1,4 @@
-"""What the over-reserve cache knows of each node: its report, what is reserved on it, and why it needs another look.
+"""The state of the over-reserve cache by node: the report, the reservations, and marks of nodes to refresh.
 
 Every reservation and mark bears a moment, a number that only grows. A round of resync remembers the moment at which
 it read the cluster, and what bears a later one survives it. Only `overreserve` writes here."""
@@ -33,7 +33,7 @@ def entry(nrt: NodeResourceTopology, records: tuple[Record, ...] = ()) -> CacheE
 
 
 class Reservation(Struct, frozen=True):
-    """What a pod of ours takes until a report covers it."""
+    """What a pod of this scheduler takes until a report covers it."""
 
     uid: str
     amounts: ResourceList
@@ -44,7 +44,7 @@ Reservations = dict[PodKey, Reservation]
 
 
 class ReservationLedger:
-    """Reports and reservations by node. Reports less reservations, and placements, are made when asked for and kept."""
+    """Reports and reservations by node. Reduced reports and placements are computed on request and cached."""
 
     def __init__(self, nrts: Iterable[NodeResourceTopology]) -> None:
         self._entries = {nrt.metadata.name: entry(nrt) for nrt in nrts}
@@ -65,7 +65,7 @@ class ReservationLedger:
         return self._entries[node].listed if node in self._entries else NO_NAMES
 
     def put(self, entry: CacheEntry) -> None:
-        """Take this for the node's report; reservations stay."""
+        """Replaces the node's report; reservations stay."""
         node = entry.nrt.metadata.name
         self._entries[node] = entry
         self._reduced.pop(node, None)
@@ -79,7 +79,7 @@ class ReservationLedger:
         return self._reservations.get(node, {})
 
     def reserve(self, node: str, reservations: Reservations) -> None:
-        """Take these for all that is reserved on the node."""
+        """Replaces all reservations of the node."""
         self._reservations[node] = reservations
         self._reduced.pop(node, None)
 
@@ -103,11 +103,11 @@ def total(reservations: Reservations) -> ResourceList:
 
 
 class Marks(Struct):
-    """Nodes that need another look, by the latest moment that gave a reason."""
+    """Nodes to refresh, by the latest moment that marked them."""
 
     rejected: dict[str, int] = field(default_factory=dict)
     foreign: dict[str, int] = field(default_factory=dict)
-    """Kept for nodes without a report too: should one come, it has to be confirmed first."""
+    """Also kept for nodes without a report: their first report must be confirmed."""
     settings: dict[str, int] = field(default_factory=dict)
 
     def clear(self, node: str, until: float) -> None:

@@ -1,9 +1,9 @@
-"""The cache that charges each pod of ours to every zone of its node until a report is known to cover it.
+"""The cache that charges each pod of this scheduler to every zone of its node until a report covers it.
 
-Nobody can tell which zone the kubelet will take, so a look-up is the report of the last refresh less all reservations
-since, in each zone. A node that was refused, or that got somebody else's pods, is refreshed by the first round of
+It is not known which zone the kubelet will choose, so a look-up is the report of the last refresh less all reservations
+since, in each zone. A node that Filter rejected, or that got foreign pods, is refreshed by the first round of
 `resync` that finds a report with the fingerprint of the node's pods; until then foreign pods close the node (scheduler
-plugin spec 13). The stalls of the reference are mended, see `repairs`."""
+plugin spec 13). The stalls of the reference are fixed, see `repairs`."""
 
 import math
 from collections.abc import Iterable
@@ -54,7 +54,7 @@ class OverReserve(Cache):
         return Desynced(tuple(sorted(dirty)), tuple(sorted(self.marks.settings)))
 
     def nrt_added(self, nrt: NodeResourceTopology) -> None:
-        # Like the reference we do not compare an added report with the one we have; the next round does.
+        # As in the reference, an added report is not compared with the cached one; the next round does that.
         if nrt.metadata.name not in self.ledger and Repair.LATE_REPORT in self.rules.repairs:
             self.ledger.put(ledger.entry(nrt))
 
@@ -109,7 +109,7 @@ class OverReserve(Cache):
         return refreshed
 
     def prepare(self, nrts: Reports, pods: Iterable[Pod], moment: int | None = None) -> Round:
-        """What a round would do. `moment`: the cache's when reports and pods were read, if that is a while ago."""
+        """The effects of a round. `moment`: the cache's moment when reports and pods were read, if that was earlier."""
         late = tuple(nrts[node] for node in sorted(nrts.keys() - self.ledger.nodes()))
         changed = self._with_other_settings(nrts)
         dirty = nrts.keys() & (changed | self.marks.rejected.keys() | self.marks.foreign.keys())
@@ -119,7 +119,7 @@ class OverReserve(Cache):
         return Round(self.moment if moment is None else moment, refreshes, late)
 
     def commit(self, round: Round) -> tuple[str, ...]:
-        """Carry a round out. The nodes that were refreshed: pods that they refused may fit now."""
+        """Carries out a round; returns the refreshed nodes, on which rejected pods may fit now."""
         refreshed = [each for each in round.refreshes if not self._is_gone_since(each.nrt, round)]
         for refresh in refreshed:
             self._refresh(refresh, round.moment if Repair.RESYNC_WINDOW in self.rules.repairs else math.inf)
@@ -147,7 +147,7 @@ class OverReserve(Cache):
         self.marks.clear(node, until)
 
     def _forget_vacant(self, pods: tuple[Pod, ...]) -> None:
-        # A mark of a node without a report waits for one, but not for longer than there are pods on the node.
+        # A mark of a node without a report is kept for as long as the node has pods.
         unseen = self.marks.foreign.keys() - self.ledger.nodes()
         for node in unseen - {pod.spec.node_name for pod in pods} if unseen else ():
             del self.marks.foreign[node]

@@ -1,6 +1,6 @@
-"""The cache that remembers nothing of ours: a look-up is the node's latest report.
+"""The cache without reservations: a look-up returns the node's latest report.
 
-The plugin asks the API server for it each time; we are told of every change instead, so that a look-up cannot fail.
+The plugin asks the API server each time; this cache follows every change instead, so a look-up cannot fail.
 There is no report for a node that never had one, and then every pod may go there (scheduler plugin spec 11)."""
 
 from collections.abc import Iterable

@@ -47,7 +47,7 @@ def judged_as_on_node(report: NodeResourceTopology) -> Judge:
 
 
 def signed(records: Iterable[Record], signature: Signature) -> bool:
-    """Is this the fingerprint of these pods, or of those among them that are exclusive?"""
+    """Whether this is the fingerprint of these pods, or of the exclusive ones among them."""
     kept = (record for record in records if record.is_exclusive or not signature.only_exclusive)
     return signature.text == fingerprint.of((record.namespace, record.name) for record in kept)
 

@@ -1,6 +1,6 @@
-"""Where the over-reserve cache does better than the reference: each stall or loss of it that we mend, by name.
+"""Deliberate differences from the reference's over-reserve cache: each stall or loss that is fixed here, by name.
 
-All are mended in every cache that is built for use. The oracle takes some away, to show that what is left is just what
+Every cache that is built for use fixes all of them. The oracle takes some away, to show that what is left is just what
 the reference does, and that a difference is the one that docs/compatibility/plugin-caches.md describes under that
 name."""
 

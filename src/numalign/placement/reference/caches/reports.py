@@ -1,7 +1,7 @@
-"""What a cache reads in a topology report, and the report with reservations taken off.
+"""Reads a topology report for the caches, and subtracts reservations from it.
 
 The over-reserve cache and its resync call these; what the zones mean is for `numanodes`. An amount that is no quantity
-counts as none, there and here: an odd entry costs only itself."""
+counts as none, there and here: an invalid entry affects nothing else."""
 
 from collections.abc import Mapping
 
@@ -16,7 +16,7 @@ from numalign.placement.referenceargs import ResyncMethod
 
 
 class Signature(Struct, frozen=True):
-    """Which pods the report claims to speak of; without a text it claims nothing."""
+    """The fingerprint of a report; without a text it covers no pods in particular."""
 
     text: str
     only_exclusive: bool = False
@@ -33,7 +33,7 @@ def signature(report: NodeResourceTopology, method: ResyncMethod) -> Signature:
 
 
 def has_other_settings(old: NodeResourceTopology, new: NodeResourceTopology) -> bool:
-    """Did the node's Topology Manager get another policy, scope or limit of zones?"""
+    """Whether policy, scope or zone limit of the node's Topology Manager changed."""
     if old.attributes == new.attributes and old.topology_policies == new.topology_policies:
         return False
     return _settings(old) != _settings(new)

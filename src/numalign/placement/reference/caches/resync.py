@@ -48,7 +48,7 @@ class Cluster:
         return self._of_nodes.get(node, NodePods())
 
     def unreported(self, node: str, reservations: Reservations, spoken_of: tuple[Record, ...]) -> frozenset[PodKey]:
-        """The reserved pods that are still to run here and that the report does not speak of.
+        """The reserved pods that may still run here and that the report does not cover.
 
         The reference drops these reservations with the others (scheduler plugin spec 17, defect 10)."""
         covered = {(record.namespace, record.name) for record in spoken_of}
@@ -59,7 +59,7 @@ class Cluster:
         )
 
     def _is_on_its_way(self, key: PodKey, reservation: Reservation, node: str) -> bool:
-        # A pod that is not listed any more was deleted; one of another uid only has its name.
+        # A pod that is not listed any more was deleted; a pod with another uid only has the same name.
         pod = self._by_key.get(key)
         return pod is not None and pod.metadata.uid == reservation.uid and podgroups.may_run_on(pod, node)
 
@@ -67,7 +67,7 @@ class Cluster:
 def confirmed(
     nrt: NodeResourceTopology, pods: NodePods, listed: frozenset[str], rules: Rules
 ) -> tuple[Record, ...] | None:
-    """The pods that the report speaks of, or None if it is not known to be current."""
+    """The pods that the report covers; None if it is not known to be current."""
     signature = reports.signature(nrt, rules.method)
     if not signature.text:
         return None
@@ -78,7 +78,7 @@ def confirmed(
 
 
 def trusted(pods: NodePods, listed: frozenset[str]) -> tuple[Record, ...]:
-    """The pods that a report is taken to speak of where no fingerprint is asked for."""
+    """The pods that a report is assumed to cover if no fingerprint is required."""
     return tuple(records.of(pod, records.judged(listed)) for pod in pods.relevant)
 
 

@@ -15,7 +15,7 @@ from numalign.placement.referenceargs import ForeignPodsDetect, InformerMode, Re
 
 class Rules(Struct, frozen=True, kw_only=True):
     profiles: Collection[str] = ()
-    """The schedulers that tell this cache what they bind: their pods are not foreign."""
+    """The scheduler names whose pods are not foreign, because this cache sees their decisions."""
     detect: ForeignPodsDetect = ForeignPodsDetect.ALL
     method: ResyncMethod = ResyncMethod.AUTODETECT
     follows_settings: bool = True

@@ -18,14 +18,14 @@ from numalign.api.objects.pod import Pod, Toleration
 from numalign.placement.rules import rule
 from numalign.placement.rules.clusterstate import ClusterState, TaintKey
 from numalign.placement.rules.rowclasses import Answers, Follows
-from numalign.placement.rules.rule import MAX_SCORE, Coded, Fixed, Refusal, Refusals, Rows, Scores, StaticFilter
+from numalign.placement.rules.rule import MAX_SCORE, Coded, Fixed, Refusal, Refusals, Rows, Scores, StaticFilter, span
 
 KEEPS_AWAY: Final = frozenset({"NoSchedule", "NoExecute"})
 PREFERS_AWAY: Final = "PreferNoSchedule"
 
 
 def kept_away(world: ClusterState, tolerations: tuple[Toleration, ...]) -> Answers:
-    """By row: 1 where some taint keeps a pod with these tolerations away."""
+    """By row: 1 if the node has a taint that these tolerations do not tolerate."""
 
     def answer(taints: tuple[TaintKey, ...] | None) -> int:
         return any(taint[2] in KEEPS_AWAY and not tolerated(*taint, tolerations) for taint in taints or ())
@@ -34,7 +34,7 @@ def kept_away(world: ClusterState, tolerations: tuple[Toleration, ...]) -> Answe
 
 
 def unwelcoming(world: ClusterState, tolerations: tuple[Toleration, ...]) -> Answers:
-    """By row: how many taints ask a pod with these tolerations to stay away if it can."""
+    """By row: the number of PreferNoSchedule taints that these tolerations do not tolerate."""
     relevant = tuple(each for each in tolerations if each.effect in ("", PREFERS_AWAY))
 
     def answer(taints: tuple[TaintKey, ...] | None) -> int:
@@ -59,7 +59,7 @@ class TaintToleration(StaticFilter):
         return unwelcoming(world, pod.spec.tolerations)
 
     def score(self, prepared: Answers, rows: Rows) -> Scores:
-        return prepared[rows].astype(np.int64)
+        return prepared[span(rows)].astype(np.int64)
 
     def normalized(self, prepared: Answers, raw: Scores) -> Scores:
         return rule.by_largest_reversed(raw)

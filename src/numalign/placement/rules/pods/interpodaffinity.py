@@ -69,7 +69,7 @@ class AffinityScore:
         self._counts, self._terms, self._namespaces, self._args = counts, terms, namespaces, args
 
     def concerns(self, pod: Pod) -> bool:
-        """Whether a term of the pod is about others, or one of theirs about it; quick, and in doubt yes."""
+        """Whether the pod has terms or a term may match it; a quick check that may return True wrongly."""
         affinity = pod.spec.affinity
         has_terms = affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity) is not None
         return has_terms or self._terms.may_mean(pod)
@@ -151,7 +151,7 @@ class PreparedPodAffinity(Struct, frozen=True):
     foes: ByKey
     """Pods that a term to be away is about, once for each."""
     objections: ByKey
-    """Terms of pods on nodes that want to be away from this pod."""
+    """Anti-affinity terms of assigned pods that match this pod."""
     refusals: Refusals
     only: None = None
 
@@ -286,5 +286,5 @@ def _objections_among(pods: Iterable[Pod], prepared: PreparedPodAffinity) -> lis
 
 
 def _change(more: Sequence[str], less: Sequence[str], labels: Mapping[str, str]) -> dict[str, int]:
-    # A term whose label the node does not have says nothing about it.
+    # A term does not apply to a node without its topology label.
     return {key: more.count(key) - less.count(key) for key in {*more, *less} if key in labels}

@@ -49,7 +49,7 @@ class PodQuery(Struct, frozen=True):
 
 
 class PodGroup:
-    """Pods that no question can tell apart, counted by row."""
+    """Pods with equal namespace and labels, counted by row."""
 
     def __init__(self, pod: Pod) -> None:
         self.namespace, self.labels = pod.metadata.namespace, pod.metadata.labels
@@ -77,7 +77,7 @@ class PodCount:
 
 
 class PodCounts:
-    """Follows a world from its start."""
+    """Counts pods by row; follows a cluster state."""
 
     def __init__(self, world: ClusterState) -> None:
         self._world = world
@@ -88,7 +88,7 @@ class PodCounts:
         world.follow(self)
 
     def by_row(self, question: PodQuery) -> Counts:
-        """As long as the world's arrays; not to be written to, and good until the next change."""
+        """The counts by row, as long as the cluster state's arrays; read-only, and valid until the next change."""
         answer = self._answers.get(question) or self._asked(question)
         self._answers.move_to_end(question)
         answer.make_room(self._world.capacity)
@@ -177,7 +177,7 @@ def summed(column: RowClasses[str], by_row: Counts, among: Flags | None = None) 
 
 def by_class(of_row: Ids, by_row: Counts, among: Flags | None, classes: int) -> Counts:
     """Sums by the class of the row, rows without one included."""
-    # Most questions are about pods on few of the rows. Sums are made as floats, exact up to 2**53.
+    # Most queries concern pods on few of the rows. Sums are made as floats, exact up to 2**53.
     counting = by_row != 0 if among is None else (by_row != 0) & among
     rows = np.flatnonzero(counting)
     return np.bincount(of_row[rows], weights=by_row[rows], minlength=classes).astype(np.int64)

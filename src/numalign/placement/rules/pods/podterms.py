@@ -73,7 +73,7 @@ class TermHolders:
 
 
 class PodTerms:
-    """Follows a world from its start."""
+    """The affinity terms of assigned pods; follows a cluster state."""
 
     def __init__(self, world: ClusterState) -> None:
         self._world = world
@@ -85,12 +85,12 @@ class PodTerms:
         world.follow(self)
 
     def may_mean(self, pod: Pod) -> bool:
-        """Whether any term may be about the pod: quick, and in doubt yes."""
+        """Whether any term may match the pod; a quick check that may return True wrongly."""
         by_anchor = self._by_anchor
         return bool(by_anchor) and (None in by_anchor or not by_anchor.keys().isdisjoint(pod.metadata.labels.items()))
 
     def about(self, pod: Pod, namespace_labels: Mapping[str, str]) -> Iterator[tuple[HeldTerm, Counts]]:
-        """Terms of other pods that mean this one, with the rows that hold them."""
+        """Terms of other pods that match this one, with the rows of those pods."""
         for anchor in (None, *pod.metadata.labels.items()):
             for held in self._by_anchor.get(anchor, ()):
                 if held.term.is_about(pod, namespace_labels):

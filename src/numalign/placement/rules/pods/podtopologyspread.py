@@ -72,7 +72,7 @@ class SpreadSource:
 
     @property
     def generation(self) -> int:
-        """Raised whenever a pod may get other constraints than before."""
+        """Raised whenever the constraints of a pod may have changed."""
         return self._owners.generation
 
     def needs_all_keys(self, pod: Pod) -> bool:

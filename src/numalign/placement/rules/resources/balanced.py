@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from numalign.api.objects import requests
 from numalign.api.objects.pod import Pod
 from numalign.api.schedulerconfig.pluginargs import NodeResourcesBalancedAllocationArgs
+from numalign.placement.rules.alike import SomeAmounts
 from numalign.placement.rules.clusterstate import ClusterState, Flags
 from numalign.placement.rules.resources import strategies
 from numalign.placement.rules.resources.strategies import Addition
-from numalign.placement.rules.rowclasses import Follows
-from numalign.placement.rules.rule import MAX_SCORE, Rows, Scores
+from numalign.placement.rules.rowclasses import Follows, Small
+from numalign.placement.rules.rule import MAX_SCORE, Rows, Scores, span
 from numalign.placement.rules.totals import Totals
 
 HALF: Final = MAX_SCORE // 2
@@ -35,11 +36,16 @@ class AddedPod(Struct, frozen=True):
     additions: tuple[Addition, ...]
     amounts: Totals
 
-    def rows(self, rows: Rows) -> Scores:
-        usages = list(strategies.usages(self.additions, self.amounts, rows, as_scored=False))
-        offered = [each.offered for each in usages]
-        before, after = [each.before for each in usages], [each.after for each in usages]
-        return HALF + (HALF + balances(after, offered) - balances(before, offered)) // 2
+    def rows(self, rows: Rows) -> Small:
+        return self.amounts.evaluated(self, rows)
+
+    def of(self, amounts: SomeAmounts) -> Scores:
+        usages = list(strategies.usages(self.additions, amounts, as_scored=False))
+        there, parts = [each.offered != 0 for each in usages], [np.maximum(each.offered, 1) for each in usages]
+        before = balances([_shares(each.before, part) for each, part in zip(usages, parts, strict=True)], there)
+        after = balances([_shares(each.after, part) for each, part in zip(usages, parts, strict=True)], there)
+        # Shifted, because dividing takes longer: both round down.
+        return HALF + ((HALF + after - before) >> 1)
 
     def row(self, row: int) -> int:
         usages = strategies.usages_of(self.additions, self.amounts, row, as_scored=False)
@@ -60,7 +66,7 @@ class NodeResourcesBalancedAllocation:
         return AddedPod(additions=additions, amounts=world.totals) if any(each.amount for each in additions) else None
 
     def score(self, prepared: AddedPod, rows: Rows) -> Scores:
-        return prepared.amounts.table(prepared)[rows].astype(np.int64)
+        return prepared.amounts.table(prepared)[span(rows)].astype(np.int64)
 
     def normalized(self, prepared: AddedPod, raw: Scores) -> Scores:
         return raw
@@ -75,11 +81,9 @@ class NodeResourcesBalancedAllocation:
         return read() if requests.is_resized(pod) else amounts.once((self.name, self._resources), pod, read)
 
 
-def balances(used: Sequence[Scores], offered: Sequence[Scores]) -> Scores:
+def balances(shares: Sequence[Fractions], there: Sequence[Flags]) -> Scores:
     """By row, 100 when the same share of everything that the node has is used."""
-    there = [amounts != 0 for amounts in offered]
-    shares = [np.minimum(use / np.maximum(amounts, 1), 1.0) for use, amounts in zip(used, offered, strict=True)]
-    spread = _half_distance(*shares, *there) if len(shares) == 2 else _deviation(shares, there)
+    spread = _half_distance(shares, there) if len(shares) == 2 else _deviation(shares, there)
     return ((1 - spread) * MAX_SCORE).astype(np.int64)
 
 
@@ -95,8 +99,13 @@ def balance(shares: Sequence[float]) -> int:
     return int((1 - spread) * MAX_SCORE)
 
 
-def _half_distance(left: Fractions, right: Fractions, left_there: Flags, right_there: Flags) -> Fractions:
-    return np.where(left_there & right_there, np.abs((left - right) / 2), 0.0)
+def _shares(used: Scores, offered: Scores) -> Fractions:
+    found = used / offered
+    return np.minimum(found, 1.0, out=found)
+
+
+def _half_distance(shares: Sequence[Fractions], there: Sequence[Flags]) -> Fractions:
+    return np.abs((shares[0] - shares[1]) / 2) * (there[0] & there[1])
 
 
 def _deviation(shares: Sequence[Fractions], there: Sequence[Flags]) -> Fractions:

@@ -17,8 +17,9 @@ from numalign.api.objects.pod import ResourceList
 from numalign.api.schedulerconfig import pluginargs
 from numalign.api.schedulerconfig.pluginargs import ResourceSpec, ScoringStrategy, UtilizationShapePoint
 from numalign.placement.rules import totals
-from numalign.placement.rules.rule import MAX_SCORE, Rows, Scores
-from numalign.placement.rules.totals import Amounts, Totals
+from numalign.placement.rules.alike import SomeAmounts
+from numalign.placement.rules.rule import MAX_SCORE, Scores
+from numalign.placement.rules.totals import Totals
 
 
 class Addition(Struct, frozen=True):
@@ -51,13 +52,12 @@ def read(resources: Sequence[ResourceSpec], asked: ResourceList, world_totals: T
     return tuple(additions)
 
 
-def usages(additions: Sequence[Addition], world_totals: Totals, rows: Rows, *, as_scored: bool) -> Iterator[Usage]:
+def usages(additions: Sequence[Addition], amounts: SomeAmounts, *, as_scored: bool) -> Iterator[Usage]:
     """`as_scored`: cpu and memory count with what silent containers are taken to need."""
-    where = totals.selected(rows)
     for each in additions:
-        before = _used(world_totals, each.column, as_scored)[each.column][where]
-        offered = world_totals.allocatable[each.column][where]
-        yield Usage(before=before, after=before + each.amount, offered=offered, weight=each.weight)
+        column = each.column
+        before = amounts.scored(column) if as_scored and column in totals.SCORED else amounts.requested(column)
+        yield Usage(before, before + each.amount, amounts.offered(column), each.weight)
 
 
 def usages_of(additions: Sequence[Addition], world_totals: Totals, row: int, *, as_scored: bool) -> list[RowUsage]:
@@ -72,10 +72,6 @@ def usages_of(additions: Sequence[Addition], world_totals: Totals, row: int, *, 
             before = used.item(column, row)
             found.append((before, before + each.amount, offered, each.weight))
     return found
-
-
-def _used(world_totals: Totals, column: int, as_scored: bool) -> Amounts:
-    return world_totals.scored if as_scored and column in totals.SCORED else world_totals.requested
 
 
 FULL = 100
@@ -173,10 +169,11 @@ def _at(utilization: int, shape: Sequence[UtilizationShapePoint]) -> int:
 def _means(scored: Iterable[tuple[Scores, Usage]], count: int) -> Scores:
     total, weights = np.zeros(count, np.int64), np.zeros(count, np.int64)
     for score, usage in scored:
-        offers = usage.offered != 0
-        total += np.where(offers, score * usage.weight, 0)
-        weights += np.where(offers, usage.weight, 0)
-    return np.where(weights > 0, total // np.maximum(weights, 1), 0)
+        # Weights are positive, and 0 where the node does not have the resource: multiplied, it takes no branch.
+        weight = (usage.offered != 0) * np.int64(usage.weight)
+        total += score * weight
+        weights += weight
+    return total // np.maximum(weights, 1)
 
 
 def _percent(part: Scores, usage: Usage) -> Scores:

@@ -58,7 +58,7 @@ def is_built_in(volume: Volume) -> bool:
 
 
 def handle(source: Source, labels: Mapping[str, str] = NO_LABELS) -> str | None:
-    """The driver's name for the volume; None when it cannot be told."""
+    """The driver's name for the volume; None if it is not known."""
     if source.aws_elastic_block_store:
         return _aws_handle(source.aws_elastic_block_store.volume_id)
     if source.gce_persistent_disk:

@@ -93,7 +93,7 @@ class VolumePlan(Struct, frozen=True):
 
 
 def assume(plan: VolumePlan, stock: VolumeStock) -> None:
-    """From now on, rules see volumes and claims as the plan will leave them."""
+    """Assumes volumes and claims as the plan will leave them, so that plugins see the result."""
     for bind in plan.binds:
         if bind.bound != bind.volume:
             stock.volumes.assume(bind.bound)
@@ -155,7 +155,7 @@ def _bound(bind: BindVolume, node: str, stock: VolumeStock, world: ClusterState)
     if claim is None:
         return VolumeFailure(f"failed to check binding: {volumecatalogue.not_found(bind.claim.metadata.full_name)}")
     if bind.bound != bind.volume and volume.metadata.resource_version == meta.resource_version:
-        # What was written has not come back yet.
+        # The watch has not shown the written version yet.
         return VolumeProgress.WAITING
     if not _reaches(node, volume, stock, world):
         return _out_of_reach(volume, node)

@@ -34,7 +34,7 @@ class VolumeUsers:
         world.follow(self)
 
     def is_used(self, claim: str) -> bool:
-        """By a pod on a node that is there."""
+        """Whether a pod on an existing node uses the claim."""
         return any(self._world.present[row] for row in self._rows.get(claim, ()))
 
     def node_changed(self, row: int) -> None:
@@ -159,7 +159,7 @@ def _is_same(one: Volume, other: Volume) -> bool:
 
 
 def _disk(volume: Volume) -> tuple[tuple[str, str] | None, bool]:
-    """What tells the disk from others, and whether it can be shared with another reader."""
+    """The identity of the disk, and whether another reader can share it."""
     if volume.gce_persistent_disk:
         return ("gce", volume.gce_persistent_disk.pd_name), volume.gce_persistent_disk.read_only
     if volume.aws_elastic_block_store:

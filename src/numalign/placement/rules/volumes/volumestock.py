@@ -27,31 +27,31 @@ class NamedObject(Protocol):
 
 
 T = TypeVar("T", bound=NamedObject)
-Told = Callable[[T], None]
+Follower = Callable[[T], None]
 
 
 class Shelf(Generic[T]):
-    """Objects of one kind, by name (namespace/name where there are namespaces) and by what else they are asked for."""
+    """Objects of one kind, by name (namespace/name if namespaced) and by further indexes."""
 
     def __init__(self, **groups: Callable[[T], str]) -> None:
         self._groups = groups
         self._known: dict[str, T] = {}
         self._assumed: dict[str, T] = {}
         self._grouped: dict[tuple[str, str], dict[str, T]] = {}
-        self._told: list[Told[T]] = []
+        self._followers: list[Follower[T]] = []
         self.generation = 0
         """Raised whenever something changes."""
 
     def get(self, name: str) -> T | None:
-        """As assumed, where something is assumed."""
+        """The object, in its assumed version if there is one."""
         return self._assumed.get(name) or self._known.get(name)
 
     def known(self, name: str) -> T | None:
-        """As the API server said."""
+        """The object as the API server has it."""
         return self._known.get(name)
 
     def assumed(self) -> tuple[T, ...]:
-        """All that is assumed to look other than the API server said."""
+        """All objects with an assumed version."""
         return tuple(self._assumed.values())
 
     def among(self, group: str, value: str) -> ValuesView[T]:
@@ -72,7 +72,7 @@ class Shelf(Generic[T]):
         self._replace(name, before)
 
     def assume(self, thing: T) -> None:
-        """It looks like this until something newer comes."""
+        """Assumes this version of an object until the API server shows a newer one."""
         name = thing.metadata.full_name
         before = self.get(name)
         self._assumed[name] = thing
@@ -83,11 +83,11 @@ class Shelf(Generic[T]):
         self._assumed.pop(name, None)
         self._replace(name, before)
 
-    def follow(self, told: Told[T]) -> None:
-        """`told` gets every object that is there, comes, goes or changes: as it was, and as it is."""
-        self._told.append(told)
+    def follow(self, follower: Follower[T]) -> None:
+        """Calls `follower` for every present object, and for every change with the object before and after."""
+        self._followers.append(follower)
         for name in self._known:
-            told(self._assumed.get(name) or self._known[name])
+            follower(self._assumed.get(name) or self._known[name])
 
     def _replace(self, name: str, before: T | None) -> None:
         after = self.get(name)
@@ -97,10 +97,10 @@ class Shelf(Generic[T]):
                 self._grouped.get((group, value(before)), {}).pop(name, None)
             if after is not None:
                 self._grouped.setdefault((group, value(after)), {})[name] = after
-        for told in self._told:
+        for follower in self._followers:
             for thing in (before, after):
                 if thing is not None:
-                    told(thing)
+                    follower(thing)
 
 
 class VolumeStock:

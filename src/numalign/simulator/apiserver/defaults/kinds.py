@@ -44,16 +44,8 @@ DRIVER_FLAGS: Final = (
 )
 Completer = Callable[[Tree, Tree | None, ObjectReader], None]
 NODE_TEXTS: Final = (
-    "machineID",
-    "systemUUID",
-    "bootID",
-    "kernelVersion",
-    "osImage",
-    "containerRuntimeVersion",
-    "kubeletVersion",
-    "kubeProxyVersion",
-    "operatingSystem",
-    "architecture",
+    *("machineID", "systemUUID", "bootID", "kernelVersion", "osImage", "containerRuntimeVersion"),
+    *("kubeletVersion", "kubeProxyVersion", "operatingSystem", "architecture"),
 )
 NOT_BASE64: Final = re.compile(r"[^A-Za-z0-9+/=]")
 BUDGET_COUNTS: Final = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")

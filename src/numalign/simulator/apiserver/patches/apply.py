@@ -7,8 +7,6 @@ manager owns which field; `typed` compares and merges objects.
 An applied object must be of the right kind, without managedFields and of the declared types. The messages for wrong
 types are those of the server's merge library, including Go values; their code is 500."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass

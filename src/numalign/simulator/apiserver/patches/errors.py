@@ -4,8 +4,6 @@
 `ApplyConflict` is an apply that would change fields of other managers, with one cause per field. `checked_body` rejects
 a decoded body that does not have the form of its patch type."""
 
-from __future__ import annotations
-
 from typing import Any, Final, NamedTuple
 
 from numalign.simulator.apiserver.schemas import gotext

@@ -4,8 +4,6 @@ A path is a tuple of steps in their wire spelling: `f:name` is a field, `k:{...}
 its value, `i:0` by its index. So a set of paths is a Python set. `managedfields` reads and writes them, `typed` makes
 them from objects."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from typing import Any, Final

@@ -4,8 +4,6 @@ The patch verb calls `applied` with the decoded operations. The server is more l
 missing field adds it, test for null succeeds on a missing field, and an index may count from the end. Every operation
 that does not apply is rejected with the same message."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Final
 

@@ -7,8 +7,6 @@ apply to the list x beside them.
 In a merged list the items of the patch keep the order of the patch, other items keep that of the live list, and the two
 are interleaved by their positions in the live list."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 from numalign.simulator import trees

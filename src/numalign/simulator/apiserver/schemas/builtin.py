@@ -8,8 +8,6 @@ structs; so validation can rely on the types. msgspec checks an object in one pa
 only a mismatch makes the checker walk the object, to find the words for it. Unlike the real server, it rejects a null
 inside a list or a map."""
 
-from __future__ import annotations
-
 import functools
 import gzip
 import re

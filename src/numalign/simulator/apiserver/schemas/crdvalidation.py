@@ -4,8 +4,6 @@ The create and update verbs call `definition_errors` with a completed definition
 checks that a schema is structural. The usual mistakes are found; a schema that passes may still be rejected by a real
 server for rarer reasons (formats of nested defaults, CEL costs)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any, Final

@@ -3,8 +3,6 @@
 Validation, schemas and the verbs call these functions, whose sentences are those of the API machinery's `field.Error`.
 `storage.errors.invalid` makes a 422 out of their results."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from typing import Any, Final

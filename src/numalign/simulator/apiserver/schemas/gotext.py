@@ -3,8 +3,6 @@
 `json_error` explains why bytes are not JSON; callers use it only after msgspec failed to decode them. `decode_yaml`
 decodes YAML with the error texts of the Go decoder. The other functions print values and types as Go does."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 from typing import Any, Final

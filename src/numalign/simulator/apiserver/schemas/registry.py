@@ -7,8 +7,6 @@ The verbs call `completed_definition` when a definition is written and `custom_r
 versions of a resource share one set of objects; conversion changes the apiVersion only (strategy None). Names never
 conflict here, so a definition is established by the write that stores it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final

@@ -4,8 +4,6 @@
 `typedef`. A null that the schema does not allow counts as absent. CEL rules (x-kubernetes-validations) are stored with
 the definition and not enforced."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass

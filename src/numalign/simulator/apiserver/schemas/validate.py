@@ -8,8 +8,6 @@ including `<nil>` for problems without a path.
 Only formats that are in use and cheap are checked; other formats are accepted, as the server accepts those that it does
 not know. CEL rules are not run."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import functools

@@ -177,7 +177,7 @@ def _is_word(token: str) -> bool:
 
 
 def _checked(requirement: LabelRequirement, values: list[str]) -> LabelRequirement:
-    if requirement.operator in (ABOVE, BELOW) and not _is_integer(values[0]):
+    if requirement.operator in (ABOVE, BELOW) and re.fullmatch("[+-]?[0-9]+", values[0]) is None:
         raise _Unreadable(
             f"values[0]: Invalid value: \"{values[0]}\": for 'Gt', 'Lt' operators, the value must be an integer"
         )
@@ -186,10 +186,6 @@ def _checked(requirement: LabelRequirement, values: list[str]) -> LabelRequireme
     for index, value in enumerate(values):
         _check(f"values[{index}][{requirement.key}]", value, label_value_problems(value))
     return requirement
-
-
-def _is_integer(text: str) -> bool:
-    return re.fullmatch(r"[+-]?[0-9]+", text) is not None
 
 
 def _check(field: str, value: str, problems: list[str]) -> None:

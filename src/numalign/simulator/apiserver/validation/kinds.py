@@ -28,12 +28,7 @@ from numalign.simulator.trees import Tree
 LABELLED: Final = frozenset({resources.NAMESPACES.group_resource, resources.SERVICES.group_resource})
 IN_PATHS: Final = frozenset(
     each.group_resource
-    for each in (
-        resources.ROLES,
-        resources.ROLEBINDINGS,
-        resources.CLUSTERROLES,
-        resources.CLUSTERROLEBINDINGS,
-    )
+    for each in (resources.ROLES, resources.ROLEBINDINGS, resources.CLUSTERROLES, resources.CLUSTERROLEBINDINGS)
 )
 STANDARD_FINALIZERS: Final = frozenset({"orphan", "foregroundDeletion", "kubernetes"})
 LARGEST_ANNOTATIONS: Final = 256 * 1024

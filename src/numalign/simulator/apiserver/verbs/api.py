@@ -59,12 +59,7 @@ class Subscription:
 
 class Api:
     def __init__(
-        self,
-        clock: Clock,
-        chance: random.Random,
-        *,
-        admission: Admission | None = None,
-        watch_cache_size: int = SIZE,
+        self, clock: Clock, chance: random.Random, *, admission: Admission | None = None, watch_cache_size: int = SIZE
     ) -> None:
         """`watch_cache_size` is the number of events of each resource that are kept for watches that resume."""
         self.clock = clock

@@ -156,12 +156,8 @@ def _budgets(state: ServerState, pod: StoredObject) -> list[StoredObject]:
     return [
         entry
         for entry in state.store.collection(PODDISRUPTIONBUDGETS).within(pod.namespace)
-        if _covers(trees.decoded(entry.data), pod)
+        if labelselectors.selects(trees.at(trees.decoded(entry.data), "spec", "selector"), pod.labels)
     ]
-
-
-def _covers(budget: Tree, pod: StoredObject) -> bool:
-    return labelselectors.selects(trees.at(budget, "spec", "selector"), pod.labels)
 
 
 def _charge(state: ServerState, pod: Tree, budgets: list[StoredObject], *, dry_run: bool) -> None:

@@ -69,7 +69,7 @@ class ActionPerformer:
         try:
             created = self._api.create(action.resource, action.tree)
         except StatusError as refusal:
-            if owner is not None and not _is_namespace_ending(refusal):
+            if owner is not None and not (refusal.code == 403 and "being terminated" in refusal.message):
                 self.refused[owner["metadata"]["uid"]] = refusal.message
                 self._recorder.record(owner, "Warning", "FailedCreate", f"Error creating: {refusal.message}")
             raise
@@ -100,10 +100,6 @@ class ActionPerformer:
 
     def _tell(self, owner: Tree, reason: str, message: str) -> None:
         self._recorder.record(owner, "Normal", reason, message)
-
-
-def _is_namespace_ending(refusal: StatusError) -> bool:
-    return refusal.code == 403 and "being terminated" in refusal.message
 
 
 K = TypeVar("K")

@@ -223,13 +223,7 @@ def reconcile(job: Tree, owned: Sequence[Tree], now: datetime) -> list[Action]:
     done = [pod for pod in owned if is_tracked(pod) and (end or not pods.is_active(pod))]
     # The status is written before the finalizers are removed, so no pod is lost. Both happen in one reconciliation, so
     # no pod is counted twice.
-    return [
-        *actions.status(JOBS, job, status),
-        *told,
-        *map(_released, done),
-        *_deadline(job, status, now),
-        *adjusted,
-    ]
+    return [*actions.status(JOBS, job, status), *told, *map(_released, done), *_deadline(job, status, now), *adjusted]
 
 
 def _finished(job: Tree) -> Tree | None:
@@ -358,11 +352,7 @@ def _suspension(job: Tree, ending: bool, now: datetime) -> tuple[conditions.Cond
     condition = conditions.made("Suspended", str(suspended), text.title().replace(" ", ""), text)
     event = RecordEvent(job, "Suspended" if suspended else "Resumed", text)
     # activeDeadlineSeconds starts again when the job is resumed.
-    return (
-        conditions.put(listed, condition, now, "lastProbeTime"),
-        [event],
-        "" if suspended else moments.written(now),
-    )
+    return (conditions.put(listed, condition, now, "lastProbeTime"), [event], "" if suspended else moments.written(now))
 
 
 def _closed(

@@ -4,8 +4,6 @@ One `Heartbeat` per node renews the Lease every ten seconds and writes the statu
 status at the next beat after a change, or after another component set the node to not ready. A stopped kubelet has no
 heartbeat."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from numalign.kube.clock import microtime

@@ -4,8 +4,6 @@
 model decides admission. A pod holds its resources until its containers have ended, even if its object is deleted
 before. The loop outlives the kubelet process: `stop` and `start` model the process."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final
 
@@ -36,17 +34,7 @@ SHORTEST_GRACE: Final = 1.0
 
 
 class KubeletLoop:
-    __slots__ = (
-        "_deleted",
-        "_env",
-        "_gone",
-        "_happened",
-        "_node_state",
-        "_timers",
-        "_writer",
-        "lives",
-        "undecided",
-    )
+    __slots__ = ("_deleted", "_env", "_gone", "_happened", "_node_state", "_timers", "_writer", "lives", "undecided")
 
     def __init__(self, node_state: NodeState, env: NodeEnvironment, happened: Callable[[NodeChange], None]) -> None:
         self._node_state = node_state

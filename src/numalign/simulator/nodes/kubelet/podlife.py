@@ -6,8 +6,6 @@ container runtime acts at its own times; the kubelet acts when it runs, so a res
 follow the kubelet's CrashLoopBackOff: at once the first time, then 10 s, doubled up to 5 min, and reset after 10 min of
 running."""
 
-from __future__ import annotations
-
 from typing import Final, Literal
 
 from msgspec import Struct

@@ -5,8 +5,6 @@ previous status. Conditions and fields of other components are kept, those of th
 writes statuses, events and the final deletion. It leaves a pod alone that is gone or has been replaced by another of
 the same name."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -26,13 +24,7 @@ from numalign.simulator.nodes.nodeobjects import KubeletEvent
 from numalign.simulator.nodes.nodestate import NodeState
 from numalign.simulator.trees import Tree
 
-KUBELETS_OWN: Final = (
-    "PodReadyToStartContainers",
-    "Initialized",
-    "Ready",
-    "ContainersReady",
-    "PodScheduled",
-)
+KUBELETS_OWN: Final = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
 KEPT: Final = ("nominatedNodeName", "resourceClaimStatuses", "startTime")
 TERMINAL: Final = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}
 

@@ -3,8 +3,6 @@
 `loop` calls `misfit` for pods that fit the node's resources. The kubelet checks affinity after the resources and before
 host ports (kubelet spec 1). Of taints, it checks NoExecute only."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from numalign.api.objects import nodematching

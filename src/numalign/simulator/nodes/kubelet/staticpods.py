@@ -3,8 +3,6 @@
 `node` creates the mirror pods when its kubelet starts, and again after a mirror pod was deleted. The simulated pod is
 the mirror pod: the managers know it by that uid."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from typing import Any, Final

@@ -3,8 +3,6 @@
 `cluster`, the lab and tests install it; publishers write `RESOURCE`. Both versions are served, v1alpha2 is stored, all
 lists are atomic, and there is no status subresource (exporter spec 1.1 to 1.6)."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from numalign.api.nrt import wire
@@ -31,10 +29,7 @@ def crd() -> Tree:
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": f"{PLURAL}.{wire.GROUP}",
-            "annotations": {"api-approved.kubernetes.io": APPROVED},
-        },
+        "metadata": {"name": f"{PLURAL}.{wire.GROUP}", "annotations": {"api-approved.kubernetes.io": APPROVED}},
         "spec": {
             "group": wire.GROUP,
             "names": names,

@@ -4,8 +4,6 @@
 lag later, and reads again only after that. Each publisher behaves as the real one (exporter spec 4.8, 4.9, 5.3): what
 it reacts to, whether it publishes at start, and how it combines changes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Final, Literal
 

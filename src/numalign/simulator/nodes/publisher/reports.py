@@ -9,8 +9,6 @@ spec 5.7).
 `garbled` makes impossible reports that the schema accepts. Each has been observed, or follows from a known defect
 (exporter spec 12). Readers must not fail on them."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -20,7 +18,7 @@ import msgspec
 from numalign.agent.inventory.inventory import Mode
 from numalign.agent.publish import forms, publish
 from numalign.api.decode import structs
-from numalign.api.nrt import wire as nrtwire
+from numalign.api.nrt import wire
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.kubelet.report import plainreport, report
 from numalign.simulator import trees
@@ -73,7 +71,7 @@ def without(tree: Tree, attributes: tuple[str, ...]) -> Tree:
 
 def _shuffle(tree: Tree, chances: random.Random) -> None:
     for zone in tree["zones"]:
-        if zone["type"] == nrtwire.NUMA_ZONE and "resources" in zone:
+        if zone["type"] == wire.NUMA_ZONE and "resources" in zone:
             chances.shuffle(zone["resources"])
 
 

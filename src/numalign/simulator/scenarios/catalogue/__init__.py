@@ -2,8 +2,6 @@
 
 `numalign scenario` lists, shows and runs them by name. A bug that was found on a cluster is kept here as a scenario."""
 
-from __future__ import annotations
-
 from importlib import resources
 
 from numalign.api import errors

@@ -13,15 +13,14 @@ from msgspec import Struct
 
 from numalign.api.attributes.coremap import Core as PublishedCore
 from numalign.api.caches import BoundedCache
-from numalign.kubelet.cpu import topology as cputopology
-from numalign.kubelet.cpu.topology import CPUTopology
+from numalign.kubelet.cpu.topology import CPUTopology, discover
 from numalign.kubelet.machine.machine import Core, Machine, Zone
 from numalign.kubelet.topologymanager import mask as masks
 
 MAKES = 1024
-"""Different machines that are remembered."""
+"""Number of machines that are cached."""
 HISTOGRAMS = 4096
-"""Of each machine: zones with different CPUs free."""
+"""Number of cached results per machine: zones with their free CPUs."""
 
 
 class Cores(Struct, frozen=True, dict=True):
@@ -47,7 +46,7 @@ class Cores(Struct, frozen=True, dict=True):
     @cached_property
     def histogram(self) -> Callable[[int, int], tuple[int, ...]]:
         """The same of one zone, by its position and its free CPUs."""
-        # From report to report, and from node to node of one make, most zones have the same CPUs free.
+        # From report to report, and between nodes of one hardware type, most zones have the same CPUs free.
         return lru_cache(maxsize=HISTOGRAMS)(self._counted)
 
     def _counted(self, place: int, free: int) -> tuple[int, ...]:
@@ -105,7 +104,7 @@ class Cores(Struct, frozen=True, dict=True):
 
     @property
     def _averages_hold(self) -> bool:
-        """Sockets of one size, or none with a sibling in its zone: else the kubelet mistakes some for free ones."""
+        """Whether sockets have one size, or none shares its zone; otherwise the kubelet takes some for free ones."""
         sizes = {cpus.bit_count() for cpus in self.topology.sockets.values()}
         return len(sizes) <= 1 or all(own & (own - 1) == 0 for own in self.sockets)
 
@@ -127,7 +126,7 @@ _LATEST: Final[BoundedCache[int, tuple[tuple[PublishedCore, ...], tuple[int, ...
 def _cores(zones: tuple[int, ...], published: tuple[PublishedCore, ...]) -> Cores | None:
     if not {core.zone for core in published} <= set(zones):
         return None
-    return Cores(zones, cputopology.of(Machine("", zones_with_cores(zones, published))))
+    return Cores(zones, discover(Machine("", zones_with_cores(zones, published))))
 
 
 def zones_with_cores(zones: tuple[int, ...], published: tuple[PublishedCore, ...]) -> tuple[Zone, ...]:

@@ -1,0 +1,172 @@
+"""Rows that offer the same and have as much of it taken, kept together as kinds.
+
+`Totals` owns one `AlikeRows`. Most nodes of a cluster are alike: what follows from amounts alone is evaluated once per
+kind and gathered by row. Kinds are numbered densely, and their amounts lie side by side. They follow the change log
+when they are asked for, so that changes cost nothing while only single rows are of interest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, Protocol
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from numalign.placement.columns.changelog import ChangeLog
+
+Amounts = NDArray[np.int64]
+Rows = NDArray[np.integer[Any]]
+
+VACANT: Final = 0
+"""The number, and the kind, of rows that have neither a node nor pods. What follows from their amounts does not count:
+it would be an exception to nearly everything that holds for all other rows."""
+
+
+class AmountColumns(Protocol):
+    """Amounts by column and place. A place is a row, or a kind of rows."""
+
+    @property
+    def allocatable(self) -> Amounts: ...
+
+    @property
+    def requested(self) -> Amounts: ...
+
+    @property
+    def scored(self) -> Amounts: ...
+
+    @property
+    def pods(self) -> Amounts: ...
+
+    @property
+    def most_pods(self) -> Amounts: ...
+
+
+class SomeAmounts(Struct, frozen=True):
+    """The amounts of some places, one column at a time."""
+
+    columns: AmountColumns
+    places: Rows | slice
+    """A slice has no steps."""
+    count: int
+
+    def some(self, which: Rows) -> SomeAmounts:
+        """Of these places only."""
+        places = which + (self.places.start or 0) if isinstance(self.places, slice) else self.places[which]
+        return SomeAmounts(self.columns, places, len(which))
+
+    def offered(self, column: int) -> Amounts:
+        found: Amounts = self.columns.allocatable[column][self.places]
+        return found
+
+    def requested(self, column: int) -> Amounts:
+        found: Amounts = self.columns.requested[column][self.places]
+        return found
+
+    def scored(self, column: int) -> Amounts:
+        found: Amounts = self.columns.scored[column][self.places]
+        return found
+
+    @property
+    def pods(self) -> Amounts:
+        return self.columns.pods[self.places]
+
+    @property
+    def most_pods(self) -> Amounts:
+        return self.columns.most_pods[self.places]
+
+
+class ByAmounts(Protocol):
+    """What follows from amounts alone: codes, or scores before weights, which all fit into 32 bits."""
+
+    def of(self, amounts: SomeAmounts) -> NDArray[np.signedinteger]: ...
+
+
+class Numbered(AmountColumns, Protocol):
+    """By row, with a number that only rows of the same amounts have."""
+
+    @property
+    def likes(self) -> Sequence[int]: ...
+
+    @property
+    def log(self) -> ChangeLog: ...
+
+
+class AlikeRows:
+    def __init__(self, rows: Numbered) -> None:
+        self._rows = rows
+        self._generation = 0
+        self._start()
+
+    def refresh(self) -> None:
+        """Look at rows that changed. Everything below is as of the latest call."""
+        rows = self._rows
+        if rows.allocatable.shape != self.allocatable.shape:
+            self._start()
+        changed = rows.log.since(self._generation)
+        for row in range(len(self.of_row)) if changed is None else changed.tolist():
+            self._follow(row)
+        self._generation = rows.log.generation
+
+    @property
+    def count(self) -> int:
+        return len(self._numbers)
+
+    def evaluated(self, follows: ByAmounts, rows: Rows | None) -> NDArray[np.int32]:
+        """What follows from the amounts of these rows, or of all; 0 where they are vacant."""
+        # Some kinds may have no row any more.
+        others = self.count - 1
+        by_kind = np.zeros(1 + others, np.int32)
+        by_kind[1:] = follows.of(SomeAmounts(self, slice(1, 1 + others), others))
+        return by_kind[self.of_row if rows is None else self.of_row[rows]]
+
+    def _start(self) -> None:
+        """All rows are vacant, as before the first change."""
+        like, rows = self._rows, len(self._rows.pods)
+        self.allocatable, self.requested = np.zeros_like(like.allocatable), np.zeros_like(like.requested)
+        self.scored, self.pods, self.most_pods = (
+            np.zeros_like(like.scored),
+            np.zeros_like(like.pods),
+            np.zeros_like(like.pods),
+        )
+        self.of_row: NDArray[np.intp] = np.zeros(rows, np.intp)
+        self._kind_at = self.of_row.data
+        self._numbers = [VACANT]
+        """By kind, the number of its rows."""
+        self._kinds = {VACANT: VACANT}
+        """By number."""
+        # One more, so that this kind is never given another number.
+        self._uses = [rows + 1]
+        self._unused: list[int] = []
+        self._generation = 0
+
+    def _follow(self, row: int) -> None:
+        number, before = self._rows.likes[row], self._kind_at[row]
+        if self._numbers[before] == number:
+            return
+        self._uses[before] -= 1
+        if not self._uses[before]:
+            del self._kinds[self._numbers[before]]
+            self._unused.append(before)
+        kind = self._kinds.get(number)
+        if kind is None:
+            kind = self._kinds[number] = self._made(number, row)
+        self._uses[kind] += 1
+        self._kind_at[row] = kind
+
+    def _made(self, number: int, row: int) -> int:
+        if self._unused:
+            kind = self._unused.pop()
+        else:
+            kind = len(self._numbers)
+            self._numbers.append(number)
+            self._uses.append(0)
+        self._numbers[kind] = number
+        rows = self._rows
+        self.allocatable[:, kind], self.requested[:, kind] = rows.allocatable[:, row], rows.requested[:, row]
+        self.scored[:, kind], self.pods[kind], self.most_pods[kind] = (
+            rows.scored[:, row],
+            rows.pods[row],
+            rows.most_pods[row],
+        )
+        return kind
