@@ -144,11 +144,11 @@ def of(lines: Sequence[HistoryLine]) -> dict[str, PodHistory]:
         if line.what == "created" and line.uid not in pods:
             pods[line.uid] = PodHistory(line.name, line.uid, line.at, line.devices, asked=asked.get(line.uid))
         if line.uid in pods:
-            _tell(pods[line.uid], line)
+            _apply(pods[line.uid], line)
     return pods
 
 
-def _tell(pod: PodHistory, line: HistoryLine) -> None:
+def _apply(pod: PodHistory, line: HistoryLine) -> None:
     match line.what:
         case "bound":
             pod.node, pod.bound, pod.predicted, pod.loose = line.node, line.at, line.predicted, line.loose
