@@ -47,7 +47,7 @@ def test_the_api_server_is_asked_for_the_node() -> None:
     )
 
 
-def test_a_refusal_is_told_in_words() -> None:
+def test_a_refusal_is_a_sentence() -> None:
     async def told() -> bytes:
         async with answering("403 Forbidden", b"") as (sender, _):
             return await kubeletconfig.through_api_server(sender, "worker-7")()

@@ -190,7 +190,7 @@ def test_any_other_endpoint_is_refused(url: str) -> None:
         podresources.endpoint(url)
 
 
-def test_who_may_not_use_the_socket_is_told_what_it_takes() -> None:
+def test_a_denied_permission_names_the_remedy() -> None:
     async def asked(socket: Path) -> PodResourcesError:
         async with serving(socket, FakeKubelet().service()):
             socket.chmod(0)
