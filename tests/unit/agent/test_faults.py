@@ -1,5 +1,5 @@
-"""Whatever happens to its kubelet, its files or its clock: the cluster is told what the node is or was, never anything
-else, and within a period and a second of the end of the trouble what it is."""
+"""Through faults of the kubelet, its files and the clock, the agent publishes only states that the node has or had; a period
+and a second after the fault it publishes the current one."""
 
 from __future__ import annotations
 

@@ -145,9 +145,7 @@ def test_the_first_offer_must_be_right(folder: Path) -> None:
         asyncio.run(Plugins(folder, Offered({"devices": 7}).read).run(TICK))
 
 
-def test_a_missing_kubelet_is_logged_once_per_resource(
-    folder: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_missing_kubelet_is_logged_once_per_resource(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def alone() -> None:
         async with plugins(folder, Offered(NICS)):
             await asyncio.sleep(10 * TICK)

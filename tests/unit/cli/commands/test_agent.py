@@ -19,7 +19,7 @@ from numalign.kubelet.machine import presets
 from numalign.kubelet.machine.machine import Core, Machine, Zone
 from numalign.lab import machinetree
 from tests.unit.agent import machine_trees
-from tests.unit.agent.somebody import anybody
+from tests.unit.agent.privileges import unprivileged
 
 MACHINES = presets.names()
 
@@ -160,7 +160,7 @@ def test_without_permission_for_the_kubelets_folder_the_hardware_is_shown() -> N
         root.chmod(0o755)
         kubelet.chmod(0)
         numalign("once", "--host-root", str(root))  # everything is loaded by now
-        with anybody():
+        with unprivileged():
             result = CliRunner().invoke(app, ["agent", "once", "--host-root", str(root), "-o", "json"])
     assert result.exit_code == 0
     assert "cpu_manager_state cannot be read: Permission denied" in result.stderr.replace("\n", " ")

@@ -45,9 +45,7 @@ def test_it_has_synced_once_the_last_page_is_in_the_store() -> None:
 
 
 @pytest.mark.parametrize("offered, options", WAYS.values(), ids=WAYS)
-def test_a_relist_does_not_depend_on_a_silent_stream(
-    offered: bool, options: Options
-) -> None:
+def test_a_relist_does_not_depend_on_a_silent_stream(offered: bool, options: Options) -> None:
     async def check() -> list[str]:
         stub = Stub(offers_initial=offered)
         stub.put("pods", pod("a"))
