@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from numalign.api.decode import quantity
-from numalign.api.decode import structs as wire
-from numalign.api.nrt import normalise
-from numalign.api.nrt import wire as nrtwire
+from numalign.api.decode.structs import encode
+from numalign.api.nrt import normalise, wire
 from numalign.api.nrt.fingerprint import Method
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.api.objects.meta import ObjectMeta
@@ -29,7 +28,7 @@ SERVED_WHOLE = {"feature_gates": {"PodLevelResourceManagers": True}, "minor": ve
 
 def sent(topology: NodeTopology) -> NodeTopology:
     """The topology after its way through an API server."""
-    return normalise.normalise(nrtwire.decode(wire.encode(normalise.encode(topology))))
+    return normalise.normalise(wire.decode(encode(normalise.encode(topology))))
 
 
 def ours(kubelet: Kubelet, state: KubeletState, method: Method = Method.EXCLUSIVE) -> NodeTopology:

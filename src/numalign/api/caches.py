@@ -30,13 +30,13 @@ class BoundedCache(dict[K, V]):
 
 
 def interned(cache: BoundedCache[K, K], value: K) -> K:
-    """The first of all values that are equal to this one."""
+    """The first value in the cache that equals this one."""
     known = cache.get(value)
     return cache.keep(value, value) if known is None else known
 
 
 class LruCache(Generic[K, V]):
-    """Beyond `most` values the least recently used one goes."""
+    """Drops the least recently used value beyond `most` values."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -52,7 +52,7 @@ class LruCache(Generic[K, V]):
         return value
 
     def put(self, key: K, value: V) -> None:
-        """In place of what is kept under the key."""
+        """Stores the value, replacing the previous one of this key."""
         self._by_key[key] = value
 
     def items(self) -> ItemsView[K, V]:

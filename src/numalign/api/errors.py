@@ -25,7 +25,7 @@ class BadObject(Exception):
 
 
 def echo(value: object) -> str:
-    """The value as a person would find it in the file, in one short line; of a list or an object only what it is."""
+    """The value as it is written in the file, in one short line; a list or an object only by its type."""
     match value:
         case str():
             return f'"{clipped(value)}"'

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 from msgspec import Struct, structs
 
 from numalign.api import errors
-from numalign.api.decode import decode as door
+from numalign.api.decode import decode
 from numalign.api.decode.structs import Int64, Wire
 
 KIND: Final = "NodeResourceTopologyMatchArgs"
@@ -105,7 +105,7 @@ class Invalid(Struct, frozen=True):
 
 def complete(raw: bytes | str | Mapping[str, Any]) -> NodeResourceTopologyMatchArgs:
     """The settings in `raw`, ready to use."""
-    args = defaulted(door.decode(NodeResourceTopologyMatchArgs, raw))
+    args = defaulted(decode.decode(NodeResourceTopologyMatchArgs, raw))
     if args.kind not in ("", KIND):
         raise errors.BadObject(KIND, "", "kind", f"{errors.echo(args.kind)} is not {KIND}")
     if args.api_version not in ("", *(f"{GROUP}/{version}" for version in VERSIONS)):

@@ -17,8 +17,7 @@ from numalign.kube.clock import Clock
 from numalign.placement.decisions import Decision, Randomness
 from numalign.process.log import about
 from numalign.scheduler import metrics
-from numalign.scheduler.bind import binder as volumes
-from numalign.scheduler.bind.binder import PendingBinding, VolumeBinder
+from numalign.scheduler.bind.binder import PendingBinding, VolumeBinder, volume_plan
 from numalign.scheduler.choose import choose, filtering, messages
 from numalign.scheduler.choose.choose import Attempt, AttemptContext, Chosen, NoNode
 from numalign.scheduler.choose.cluster import Cluster
@@ -125,7 +124,7 @@ class Cycle:
         return pod.metadata.uid in self._cluster.assumed
 
     def _bind(self, queued: QueuedPod, decision: Decision, profile: Profile, begun: float) -> None:
-        plan = volumes.planned(queued.pod, profile, self._cluster.world, decision.node)
+        plan = volume_plan(queued.pod, profile, self._cluster.world, decision.node)
         if plan is not None:
             self._volumes.assume(plan)
         placed = self._cluster.assume(queued.pod, decision)

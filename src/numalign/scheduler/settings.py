@@ -23,15 +23,14 @@ from numalign.api.schedulerconfig import configuration, pluginargs
 from numalign.api.schedulerconfig.configuration import Configuration, Profile
 from numalign.api.schedulerconfig.pluginargs import Reader
 from numalign.api.schedulerconfig.plugins import NUMALIGN, ZONES, Point
-from numalign.placement import referenceargs as reference
-from numalign.placement import settings as engines
+from numalign.placement import referenceargs
 from numalign.placement.referenceargs import CacheArgs, NodeResourceTopologyMatchArgs
-from numalign.placement.settings import CacheMode, Flavour
+from numalign.placement.settings import CacheMode, Flavour, Settings, cache_mode
 from numalign.scheduler.queue import queue
 from numalign.scheduler.queue.pools import PodBackoff
 
 VERSION: Final = "numalign.io/v1alpha1"
-VERSIONS: Final = tuple(f"{reference.GROUP}/{version}" for version in reference.VERSIONS)
+VERSIONS: Final = tuple(f"{referenceargs.GROUP}/{version}" for version in referenceargs.VERSIONS)
 KNOWN: Final = (
     "flavour",
     "cacheMode",
@@ -98,15 +97,17 @@ def defaults(plugin: str) -> Wire | None:
     return pluginargs.read(plugin, fields.root(None, configuration.KIND, ""), READERS)
 
 
-def engine(config: Configuration) -> engines.Settings:
+def engine(config: Configuration) -> Settings:
     """The engine settings of this configuration."""
     own, topology = ours(config), zones(config)
     strategy = topology.scoring_strategy
-    return engines.Settings(
+    return Settings(
         flavour=own.flavour,
         cache_mode=own.cache_mode or _cache_mode(own, topology),
-        strategy=reference.Strategy(strategy.type) if strategy is not None else reference.Strategy.LEAST_ALLOCATED,
-        weights=reference.weights(topology),
+        strategy=referenceargs.Strategy(strategy.type)
+        if strategy is not None
+        else referenceargs.Strategy.LEAST_ALLOCATED,
+        weights=referenceargs.weights(topology),
         trust_bind_order=own.trust_bind_order,
         live_shapes=own.live_shapes,
         keep_deleted_reports=own.keep_deleted_reports,
@@ -134,7 +135,7 @@ def _topology_match(args: Field) -> NodeResourceTopologyMatchArgs:
     own = pluginargs.own_fields(args, ZONES, VERSIONS)
     pluginargs.refuse_unknown(own, NodeResourceTopologyMatchArgs)
     with pluginargs.under(own):
-        return reference.complete(fields.named(own) if own.given else {})
+        return referenceargs.complete(fields.named(own) if own.given else {})
 
 
 def _numalign(args: Field) -> NumalignArgs:
@@ -156,7 +157,7 @@ def _numalign(args: Field) -> NumalignArgs:
         keep_deleted_reports=_seconds(kept, 0.0) if kept.given else None,
     )
     with pluginargs.under(own):
-        engines.cache_mode(engines.Settings(flavour=read.flavour, cache_mode=read.cache_mode))
+        cache_mode(Settings(flavour=read.flavour, cache_mode=read.cache_mode))
     return read
 
 
@@ -213,10 +214,10 @@ def _doubts(config: Configuration) -> Iterator[str]:
 
 def _unknown(cache: CacheArgs) -> Iterator[tuple[str, str]]:
     for name, written, meant in (
-        ("foreignPodsDetect", cache.foreign_pods_detect, reference.foreign_pods_detect(cache)),
-        ("resyncMethod", cache.resync_method, reference.resync_method(cache)),
-        ("informerMode", cache.informer_mode, reference.informer_mode(cache)),
-        ("resyncScope", cache.resync_scope, reference.resync_scope(cache)),
+        ("foreignPodsDetect", cache.foreign_pods_detect, referenceargs.foreign_pods_detect(cache)),
+        ("resyncMethod", cache.resync_method, referenceargs.resync_method(cache)),
+        ("informerMode", cache.informer_mode, referenceargs.informer_mode(cache)),
+        ("resyncScope", cache.resync_scope, referenceargs.resync_scope(cache)),
     ):
         if written is not None and written != meant:
             yield f"cache.{name}: {errors.echo(written)}", meant.value

@@ -84,7 +84,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
         "10 is less than podInitialBackoffSeconds (20)",
     ),
     "not yes or no": ({"delayCacheUntilActive": "yes"}, "delayCacheUntilActive", "neither true nor false"),
-    "extender": ({"extenders": [{"urlPrefix": "http://x"}]}, "extenders[0]", "extenders are not asked"),
+    "extender": ({"extenders": [{"urlPrefix": "http://x"}]}, "extenders[0]", "extenders are not supported"),
     "lease too short": (
         {"leaderElection": {"leaseDuration": "5s"}},
         "leaderElection.leaseDuration",
@@ -98,7 +98,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "negative time": (
         {"leaderElection": {"retryPeriod": "-2s"}},
         "leaderElection.retryPeriod",
-        "not more than nothing",
+        "not greater than 0",
     ),
     "time as a number": ({"leaderElection": {"retryPeriod": 2}}, "leaderElection.retryPeriod", "2 is not text"),
     "no time": ({"leaderElection": {"retryPeriod": "2 s"}}, "leaderElection.retryPeriod", "not a length of time"),
@@ -157,7 +157,7 @@ def test_calls_are_limited_only_if_asked_for(qps: float, limit: float | None) ->
 
 def test_other_content_types_are_told_to_be_without_effect() -> None:
     (warning,) = read(clientConnection={"contentType": "application/vnd.kubernetes.protobuf"}).warnings
-    assert warning.startswith("clientConnection.contentType: objects travel as application/json")
+    assert warning.startswith("clientConnection.contentType: has no effect; objects are sent as application/json")
 
 
 ANYTHING = st.recursive(

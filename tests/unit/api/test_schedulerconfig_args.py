@@ -146,7 +146,12 @@ REFUSED: dict[str, tuple[str, Args, str, str]] = {
         "ignoredResources[0]",
         "not the name of a resource",
     ),
-    "group": ("NodeResourcesFit", {"ignoredResourceGroups": ["a/b"]}, "ignoredResourceGroups[0]", "before the /"),
+    "group": (
+        "NodeResourcesFit",
+        {"ignoredResourceGroups": ["a/b"]},
+        "ignoredResourceGroups[0]",
+        "is not the group of a resource",
+    ),
     "balance weight": (
         "NodeResourcesBalancedAllocation",
         {"resources": [{"name": "cpu", "weight": 2}]},
@@ -174,7 +179,12 @@ REFUSED: dict[str, tuple[str, Args, str, str]] = {
         "defaultConstraints[0].whenUnsatisfiable",
         "is not one of",
     ),
-    "selector": ("PodTopologySpread", constraint(labelSelector={}), "defaultConstraints[0].labelSelector", "must not"),
+    "selector": (
+        "PodTopologySpread",
+        constraint(labelSelector={}),
+        "defaultConstraints[0].labelSelector",
+        "is not allowed",
+    ),
     "same constraint": (
         "PodTopologySpread",
         {"defaultingType": "List", "defaultConstraints": constraint()["defaultConstraints"] * 2},

@@ -84,11 +84,11 @@ REFUSED: dict[str, tuple[Sets, str, str]] = {
         "plugins.filter.enabled[0].name",
         "did you mean NodeResourcesFit?",
     ),
-    "removed plugin": ({"filter": {"enabled": named("EBSLimits")}}, "plugins.filter.enabled[0].name", "is gone"),
+    "removed plugin": ({"filter": {"enabled": named("EBSLimits")}}, "plugins.filter.enabled[0].name", "was removed"),
     "wrong point": (
         {"score": {"enabled": named("NodeName")}},
         "plugins.score.enabled[0].name",
-        "NodeName does nothing at score; it can be at preFilter, filter",
+        "NodeName does nothing at score; it runs at preFilter, filter",
     ),
     "twice": (
         {"filter": {"enabled": named("NodeName", "NodeName")}},

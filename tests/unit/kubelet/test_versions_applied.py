@@ -41,7 +41,7 @@ def waiting_container(minor: Minor) -> Noticed:
 
 
 def resized_container(minor: Minor) -> Noticed:
-    """A pod whose status tells of one CPU while its spec asks for two."""
+    """A pod whose status has one CPU while its spec requests two."""
     allocated = {"cpu": quantity.parse("1"), "memory": quantity.parse("1Gi")}
     seen = PodStatus(container_statuses=(ContainerStatus(name="c", allocated_resources=allocated),))
     return cpus(runs.answer(made.kubelet(minor=minor), structs.replace(made.pod("p"), status=seen)))

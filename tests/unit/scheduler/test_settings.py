@@ -123,7 +123,7 @@ def test_refused(plugin: str, args: dict[str, Any], field: str, why: str) -> Non
 
 def test_settings_cannot_be_given_twice() -> None:
     twice = [{"name": ZONES}, {"name": ZONES}]
-    with pytest.raises(errors.BadObject, match=r"profiles\[0\]\.pluginConfig\[1\]\.name: .*has settings already"):
+    with pytest.raises(errors.BadObject, match=r"profiles\[0\]\.pluginConfig\[1\]\.name: .*has arguments already"):
         settings.read({**META, "profiles": [{"pluginConfig": twice}]}, "file")
 
 
@@ -168,7 +168,7 @@ def test_cache_settings_are_told_to_be_without_effect_on_the_ledger() -> None:
 
 def test_settings_of_plugins_that_are_not_there_are_told() -> None:
     (warning,) = read({"Coscheduling": {"permitWaitingTimeSeconds": 10}}).warnings
-    assert warning == "profiles[0].pluginConfig[0]: Coscheduling has no settings that are read here"
+    assert warning == "profiles[0].pluginConfig[0]: Coscheduling has no arguments that numalign reads"
 
 
 def test_defaults_are_what_nothing_is_read_as() -> None:

@@ -12,8 +12,7 @@ import msgspec
 
 from numalign.agent.inventory.inventory import Mode
 from numalign.api.decode import structs
-from numalign.api.nrt import normalise, topologymanager
-from numalign.api.nrt import wire as nrtwire
+from numalign.api.nrt import normalise, topologymanager, wire
 from numalign.api.nrt.nodetopology import NodeTopology
 
 Document = dict[str, Any]
@@ -30,7 +29,7 @@ ORDERS: Final = {
 """The attributes of RTE and NFD in their order; a zone limit other than the default follows, which they omit (D-27)."""
 
 
-def document(topology: NodeTopology, mode: Mode = "own", version: normalise.Version = nrtwire.V1ALPHA2) -> Document:
+def document(topology: NodeTopology, mode: Mode = "own", version: normalise.Version = wire.V1ALPHA2) -> Document:
     """The object without an owner reference. v1alpha1 has no attributes."""
     made: Document = msgspec.to_builtins(normalise.encode(topology, version), enc_hook=structs.encodable)
     if mode != "rte":

@@ -12,7 +12,6 @@ from msgspec import Struct
 
 from numalign.api import errors
 from numalign.api.attributes import coremap, deviceclasses, grammar, managers, podplacements
-from numalign.api.attributes import managers as memorystate
 from numalign.api.attributes.coremap import Core
 from numalign.api.attributes.deviceclasses import DeviceCount
 from numalign.api.attributes.managers import KubeletBuild, ManagerPolicies, MemoryZone, ReservedMemory
@@ -48,7 +47,7 @@ class Codec(NamedTuple):
 
 
 _once: Final = lru_cache(maxsize=256)
-"""For what is set on a node, and therefore the same on all that were set up alike."""
+"""For configuration, which is equal on nodes of the same setup."""
 
 CODECS: Final = {
     "numalign.io/managers": Codec("managers", managers.encode_policies, _once(managers.decode_policies)),
@@ -59,7 +58,7 @@ CODECS: Final = {
     ),
     "numalign.io/cores": Codec("cores", coremap.encode, coremap.decode),
     "numalign.io/default-cpus": Codec("default_cpus", cpuset.text, grammar.cpus),
-    "numalign.io/memory": Codec("memory", memorystate.encode_memory_state, memorystate.decode_memory_state),
+    "numalign.io/memory": Codec("memory", managers.encode_memory_state, managers.decode_memory_state),
     "numalign.io/devices": Codec("devices", deviceclasses.encode, deviceclasses.decode),
     "numalign.io/placements": Codec("placements", podplacements.encode_placements, podplacements.decode_placements),
 }
@@ -69,11 +68,11 @@ class Unknown(NamedTuple):
     """An attribute of a newer release, which this one cannot read."""
 
     version: int | None
-    """None: not even the name is known."""
+    """None: the name is unknown, too."""
 
 
 def write(facts: NodeFacts) -> dict[str, str]:
-    """The attributes for all that is known, by name."""
+    """The attributes of all facts that are not None, by name."""
     values = ((name, codec, getattr(facts, codec.field)) for name, codec in sorted(CODECS.items()))
     return {name: grammar.tagged(codec.encode(value)) for name, codec, value in values if value is not None}
 

@@ -19,13 +19,13 @@ from numalign.api.decode import cpuset
 
 NO_L3: Final = "-"
 MAKES: Final = 256
-"""Different texts that are remembered: nodes of one make have the same, report after report."""
+"""Texts that are cached: nodes of one model have the same text in every report."""
 GROUP: Final = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9}|-):(.+)")
 RUN: Final = re.compile(r"([0-9+]+)(?:\*([0-9]{1,5})(?:/([0-9]{1,5}))?)?")
 
 
 class Core(Struct, frozen=True, order=True):
-    """One physical core by its hardware threads, ascending. The kubelet calls it by its lowest one."""
+    """One physical core by its hardware threads, ascending. The kubelet identifies it by the lowest one."""
 
     cpus: tuple[int, ...]
     zone: int
@@ -35,7 +35,7 @@ class Core(Struct, frozen=True, order=True):
 
 
 class Run(Struct, frozen=True):
-    """Alike cores at equal steps: the threads of core k are those of the first plus k times the step."""
+    """Similar cores at equal steps: the threads of core k are those of the first plus k times the step."""
 
     cpus: tuple[int, ...]
     count: int
@@ -78,7 +78,7 @@ def _group(place: Place, cores: Sequence[Core]) -> str:
 
 
 def _runs(cores: Sequence[tuple[int, ...]]) -> Iterator[Run]:
-    """The cores, first come first served, in the longest runs."""
+    """Groups the cores into runs, each as long as possible from its first core on."""
     start = 0
     while start < len(cores):
         first = cores[start]
@@ -91,7 +91,7 @@ def _runs(cores: Sequence[tuple[int, ...]]) -> Iterator[Run]:
 
 
 def _shift(first: tuple[int, ...], other: tuple[int, ...]) -> int | None:
-    """By how much all threads of the other core lie above those of the first; None if not all by the same."""
+    """The difference between the threads of both cores; None if it is not the same for all threads."""
     shifts = {b - a for a, b in zip(first, other, strict=False)}
     return shifts.pop() if len(first) == len(other) and len(shifts) == 1 else None
 
@@ -121,7 +121,7 @@ def _run(text: str) -> Run:
         raise grammar.AttributeTextError(f"{errors.echo(text)} is not a run of cores like 0+64*8 or 0+1*4/2")
     cpus = tuple(grammar.number(cpu) for cpu in match[1].split("+"))
     count, step = int(match[2] or 1), int(match[3] or 1)
-    # Also what keeps a short text from naming a machine that fills the memory.
+    # This limit also keeps a short text from describing a machine that exhausts the memory.
     if count < 1 or step < 1 or max(cpus) + (count - 1) * step > cpuset.MAX_CPU:
         raise grammar.AttributeTextError(f"{errors.echo(text)} leaves the CPUs 0 to {cpuset.MAX_CPU}")
     return Run(cpus, count, step)

@@ -45,7 +45,7 @@ def zone_id(name: str) -> int:
 
 VERSION: Final = 1
 PARTS: Final = 1 << 14
-"""Texts of each kind of part that are remembered: the next report of a node has most of them again."""
+"""Texts of each kind of part that are cached: most of them repeat in the next report of a node."""
 TAG: Final = re.compile(r"v([0-9]{1,9});")
 NUMBER: Final = re.compile(r"[0-9]{1,19}")
 # Characters that a word contains unescaped; all others are written as %XX of their UTF-8 bytes.
@@ -66,7 +66,7 @@ def tagged(body: str) -> str:
 
 
 def version_and_body(text: str) -> tuple[int, str]:
-    """What every version of every attribute starts with: v<number>;"""
+    """Splits off the version tag, v<number>; with which every version of every attribute starts."""
     match = TAG.match(text)
     if match is None:
         raise AttributeTextError(f"{errors.echo(text)} does not start with a version tag like v{VERSION};")
@@ -85,7 +85,7 @@ def from_word(text: str) -> str:
     if WORD.fullmatch(text) is None:
         raise AttributeTextError(f"{errors.echo(text)} is not a word; escape its signs as %XX")
     try:
-        # Resources are looked up by name all the time: the same name is best the same object.
+        # Names are looked up often: lookups are fastest where equal names are the same object.
         return sys.intern(ESCAPE.sub(lambda sign: bytes.fromhex(sign[1].decode()), text.encode()).decode())
     except UnicodeDecodeError as error:
         raise AttributeTextError(f"{errors.echo(text)} is not UTF-8 once unescaped") from error

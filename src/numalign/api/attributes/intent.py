@@ -34,14 +34,8 @@ class Intent(Struct, frozen=True, kw_only=True):
 
 
 def intent(pod: ObjectMeta) -> Intent:
-    """What the annotations of this pod ask for."""
+    """The intent in the annotations of this pod."""
     return Intent(scope=_word(pod, SCOPE, SCOPES), strictness=_word(pod, STRICTNESS, STRICTNESSES))
-
-
-def write(intent: Intent) -> dict[str, str]:
-    """The annotations of an intent."""
-    words = {SCOPE: intent.scope, STRICTNESS: intent.strictness}
-    return {name: word for name, word in words.items() if word is not None}
 
 
 def _word(pod: ObjectMeta, annotation: str, known: Mapping[str, T]) -> T | None:

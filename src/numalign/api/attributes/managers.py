@@ -17,7 +17,7 @@ from numalign.api.attributes import grammar
 
 
 class ManagerPolicies(Struct, frozen=True, kw_only=True):
-    """Policies by the kubelet's own words, options verbatim."""
+    """Policies by the kubelet's names, options verbatim."""
 
     cpu: str = "none"
     cpu_options: Mapping[str, str] = field(default_factory=dict)

@@ -67,7 +67,7 @@ class PodPlacement(Struct, frozen=True, kw_only=True, weakref=True):
 
 
 PODS: Final = 1024
-"""Of which the texts are kept; no node runs as many."""
+"""Pods whose texts are cached; more than a node runs."""
 UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 PACKED_UUID: Final = re.compile(r"[-_A-Za-z0-9]{22}")
 POD: Final = re.compile(r"(?:([^/~|]*)/([^/~|]+))?(?:(~~?)([^/~|]+))?")
@@ -80,7 +80,7 @@ def encode_placements(pods: Iterable[PodPlacement]) -> str:
     ordered = sorted(pods, key=lambda pod: (pod.namespace, pod.name, pod.uid))
     if not ordered:
         return ""
-    # In alphabetical order, so that a pod that comes or goes leaves the text of the others as it is.
+    # In alphabetical order, so that the text of a pod does not depend on the other pods.
     words = sorted({name for pod in ordered for holding in pod.holdings for name in _names(holding)})
     parts = [",".join(map(grammar.word, words))]
     namespace = ""
@@ -93,7 +93,7 @@ def encode_placements(pods: Iterable[PodPlacement]) -> str:
 
 @lru_cache(maxsize=PODS)
 def _pod_text(pod: PodPlacement, namespace: str, words: tuple[str, ...]) -> str:
-    """Where an agent reports every second, most of its pods are what they were."""
+    """Cached: between two reports of an agent, most pods do not change."""
     places = {name: place for place, name in enumerate(words)}
     return "|".join((_key(pod, namespace), *_holdings(pod, places)))
 
@@ -118,7 +118,7 @@ def decode_placements(body: str) -> tuple[PodPlacement, ...]:
 
 
 _READ: Final[WeakValueDictionary[tuple[str, str, tuple[str, ...]], PodPlacement]] = WeakValueDictionary()
-"""By its text, what it stands in and the words: a pod that the last report had as well is the same object."""
+"""Placements by text, namespace and words: a pod that the last report had, too, is the same object."""
 
 
 def _names(holding: Holding) -> Iterator[str]:

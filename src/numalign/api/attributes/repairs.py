@@ -79,11 +79,11 @@ ORDINARY: Final = frozenset(
         GuessCode.COST_MISSING,
     }
 )
-"""What sound reports of some publishers have: nothing of them is left out or put right."""
+"""Codes that valid reports of some publishers have: the reader neither skips nor repairs anything."""
 
 
 class Guess(Struct, frozen=True):
-    """One doubt: where, what was found there, what was used instead (empty: it was left out)."""
+    """One repair: the path, the value found there, and the value used instead (empty: it was skipped)."""
 
     code: GuessCode
     field: str

@@ -20,7 +20,7 @@ from numalign.api.decode import structs
 
 T = TypeVar("T", bound=structs.Wire)
 
-# All that comes up on hostile input: ValueError is msgspec's own and bad UTF-8, ArithmeticError absurd numbers.
+# The errors of hostile input: ValueError comes from msgspec and bad UTF-8, ArithmeticError from extreme numbers.
 UNREADABLE: Final = (ValueError, TypeError, ArithmeticError, RecursionError)
 
 STEP: Final = re.compile(r"\.([A-Za-z0-9_]+)|\[([0-9]+|\.\.\.)\]")

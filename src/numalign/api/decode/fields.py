@@ -22,7 +22,7 @@ Choice = TypeVar("Choice", bound=str)
 
 
 class Field(Struct, frozen=True):
-    """One value: where it stands, and in which file of which kind."""
+    """One value: its path, its file, and the kind of the file."""
 
     value: object
     path: str
@@ -48,7 +48,7 @@ class Field(Struct, frozen=True):
         return errors.BadObject(self.kind, self.source, self.path_to(_shown(key)), why)
 
     def path_to(self, key: str) -> str:
-        """Where a field of that name, or a path of names, is; no name at all: this one."""
+        """The path of a field below this one; an empty key is this field."""
         return f"{self.path}.{key}" if self.path and key else self.path or key
 
 
@@ -93,11 +93,11 @@ def only(field: Field, known: Collection[str]) -> None:
 def of_kind(field: Field, api_version: str, kind: str) -> None:
     """Refuses a file of another kind or without a kind."""
     for key, expected in (("apiVersion", api_version), ("kind", kind)):
-        said = field.at(key)
-        if not said.given:
-            raise said.bad(f'missing; add "{key}: {expected}"')
-        if text(said) != expected:
-            raise said.bad(f"{errors.echo(said.value)} is not {expected}, the only one that can be read")
+        written = field.at(key)
+        if not written.given:
+            raise written.bad(f'missing; add "{key}: {expected}"')
+        if text(written) != expected:
+            raise written.bad(f"{errors.echo(written.value)} is not {expected}, the only one that can be read")
 
 
 def suggestion(name: str, known: Collection[str]) -> str:
@@ -106,7 +106,7 @@ def suggestion(name: str, known: Collection[str]) -> str:
 
 
 def text(field: Field) -> str:
-    """A string that is really one: like Kubernetes, this does not take 1 for "1" or true for "true"."""
+    """A string. As in Kubernetes, 1 is not accepted for "1", nor true for "true"."""
     if not field.given:
         raise field.bad("missing; a text is wanted here")
     if not isinstance(field.value, str):
@@ -184,7 +184,7 @@ LONGEST_DURATION: Final = 9.0e9
 
 
 def duration(field: Field, default: float) -> float:
-    """Seconds; nothing at all, and no time at all, stand for the default."""
+    """Seconds; the default where the field is absent or 0."""
     return (duration_seconds(field) if field.given else 0.0) or default
 
 

@@ -67,7 +67,7 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def packed(data: bytes) -> Iterator[int]:
-    """The numbers of a repeated field that travel as one."""
+    """The numbers of a packed repeated field."""
     at = 0
     while at < len(data):
         number, at = varint(data, at)
@@ -75,7 +75,7 @@ def packed(data: bytes) -> Iterator[int]:
 
 
 def signed(number: int) -> int:
-    """A negative int32 or int64 travels as a huge positive number."""
+    """Decodes int32 and int64: negative numbers are encoded as large positive ones."""
     number %= WORD
     return number - WORD if number >= WORD // 2 else number
 
@@ -125,11 +125,11 @@ class MessageField(Struct, frozen=True):
 Message = Mapping[int, MessageField]
 
 TEXTS: Final[Message] = {1: MessageField("key", "string"), 2: MessageField("value", "string")}
-"""One entry of a map from text to text, which travels as a repeated message."""
+"""One entry of a map from text to text, which is encoded as a repeated message."""
 
 
 def decode_message(data: bytes, message: Message) -> Tree:
-    """Where a field that is not repeated comes twice, the last one counts."""
+    """Decodes a message. If a field that is not repeated occurs twice, the last one counts."""
     tree: Tree = {}
     for number, wire, raw in fields(data):
         field = message.get(number)
@@ -187,7 +187,7 @@ NUMBERS: Final[Mapping[object, Callable[[int], int]]] = {
 
 
 def encode_message(tree: Mapping[str, Any], message: Message) -> bytes:
-    """What a table names of the tree; zeros and empty texts are left out, as proto3 does, messages never are."""
+    """Encodes the fields that the table names. As in proto3, zeros and empty texts are omitted; messages are not."""
     return b"".join(
         _written_field(number, field, tree[field.name]) for number, field in message.items() if field.name in tree
     )
@@ -214,5 +214,5 @@ def _written_one(field: MessageField, value: Any) -> int | bytes:
 
 
 def entries(texts: Mapping[str, str]) -> list[Tree]:
-    """A map as it travels, for a repeated field of `TEXTS`."""
+    """The entries of a map, for a repeated field of `TEXTS`."""
     return [{"key": key, "value": value} for key, value in texts.items()]

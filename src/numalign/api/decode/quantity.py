@@ -210,7 +210,7 @@ def _canonical(nanos: int, format: Format) -> str:
 
 
 def _without_factors(number: int, factor: int, *, at_most: int) -> tuple[int, int]:
-    """The number divided by the factor as often as it goes, and how often that was."""
+    """Divides the number by the factor as often as possible; returns the quotient and the count."""
     times = 0
     while times < at_most and number % factor == 0:
         number //= factor

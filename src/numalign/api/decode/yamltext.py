@@ -61,7 +61,7 @@ class BadYAML(errors.BadObject):
 
 
 class Document(Struct, frozen=True):
-    """One document of a file: its value, and the words that lead a person to it."""
+    """One document of a file: its value, and its position in words."""
 
     value: object
     place: str
@@ -81,7 +81,7 @@ def documents(text: str | bytes, name: str, *, repeated_keys: bool = False) -> l
 
 
 def _require_modest(text: str | bytes, name: str) -> None:
-    """Walk the events, which are flat: composing a deeply nested file would overflow the stack of the C reader."""
+    """Walks the events, which are flat: composing a deeply nested file would overflow the stack of the C reader."""
     depth = 0
     for count, event in enumerate(yaml.parse(text, Loader=Loader)):
         if isinstance(event, yaml.CollectionStartEvent):
@@ -118,7 +118,7 @@ class _Limits:
         self.sizes: dict[int, int] = {}
 
     def require_small(self, node: yaml.Node) -> int:
-        """How many values the node stands for once its aliases are written out; merges (<<) never make more."""
+        """The number of values of the node with its aliases expanded; merges (<<) never add values."""
         known = self.sizes.get(id(node))
         if known == 0:
             raise _at(self.name, node.start_mark, "an alias refers to what it is part of; write the value out")

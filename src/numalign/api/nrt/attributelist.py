@@ -15,7 +15,7 @@ def get(attributes: Iterable[Attribute], name: str) -> str | None:
 
 
 def insert(attributes: Sequence[Attribute], new: Attribute) -> list[Attribute]:
-    """With the value replaced where the name is, else at the end; an attribute without a name changes nothing."""
+    """Replaces the attribute of this name or appends a new one; an attribute without a name changes nothing."""
     return merge(attributes, [new]) if new.name else list(attributes)
 
 
@@ -39,7 +39,7 @@ def delete_all(attributes: Iterable[Attribute], name: str) -> list[Attribute]:
 def by_name(
     attributes: Iterable[Attribute], where: str, guesses: list[Guess], *, apart_from: Collection[str] = ()
 ) -> dict[str, str]:
-    """All of them by name, ascending, with a note of each that does not count: repeated, or without a name."""
+    """The attributes by name, ascending. Each repeated or unnamed one is skipped and noted."""
     found: dict[str, str] = {}
     for place, attribute in enumerate(attributes):
         name, value = attribute.name, attribute.value

@@ -19,7 +19,7 @@ from numalign.api import errors
 PREFIX: Final = "pfp0"
 VERSION: Final = "v001"
 SHORTEST: Final = 16
-"""Upstream's lower limit for a text worth looking at; a real one has 24 characters."""
+"""Upstream's minimum length; a complete fingerprint has 24 characters."""
 
 HASH: Final = re.compile(r"[0-9a-f]{16}")
 
@@ -51,7 +51,7 @@ class FingerprintError(ValueError):
 
 
 class PodSet:
-    """Pods that come and go, with the fingerprint at hand. A pod added twice counts twice, as upstream."""
+    """A changing set of pods and its fingerprint. A pod added twice counts twice, as upstream."""
 
     def __init__(self, pods: Iterable[Pod] = ()) -> None:
         self._hashes = sorted(pod_hash(namespace, name) for namespace, name in pods)
@@ -60,7 +60,7 @@ class PodSet:
         insort(self._hashes, pod_hash(namespace, name))
 
     def remove(self, namespace: str, name: str) -> None:
-        """Take the pod out once; KeyError if it is not in."""
+        """Removes one occurrence of the pod; KeyError if there is none."""
         wanted = pod_hash(namespace, name)
         place = bisect_left(self._hashes, wanted)
         if place == len(self._hashes) or self._hashes[place] != wanted:
@@ -88,7 +88,7 @@ def pod_hash(namespace: str, name: str) -> int:
 
 
 def included(pods: Iterable[tuple[Pod, bool]], method: Method) -> list[Pod]:
-    """The pods that this method signs, given each with whether it holds exclusive resources."""
+    """The pods that this method covers; each comes with whether it holds exclusive resources."""
     return [pod for pod, exclusive in pods if exclusive or method is Method.ALL]
 
 
@@ -103,7 +103,7 @@ def parse(text: str) -> int:
 
 
 def check(text: str, pods: Iterable[Pod]) -> None:
-    """Raise unless the text is the fingerprint of these pods; the reasons are upstream's, in upstream's order."""
+    """Raises unless the text is the fingerprint of these pods; the reasons are upstream's, in upstream's order."""
     expected = of(pods)
     if _after_header(text) != _after_header(expected):
         raise FingerprintError(

@@ -19,7 +19,7 @@ MILLI_RESOURCES: Final = frozenset({"cpu"})
 
 
 class Amounts(Struct, frozen=True):
-    """A zone's resource: what is there, what pods can ever get, what is free now. Never more than the one before."""
+    """The amounts of a resource in a zone: available <= allocatable <= capacity."""
 
     capacity: int
     allocatable: int
@@ -37,7 +37,7 @@ class Zone(Struct, frozen=True, kw_only=True):
 
 
 class Fingerprint(Struct, frozen=True):
-    """Which pods the report speaks of; the text may be malformed, and then matches no pods."""
+    """Identifies the pods that the report covers; a malformed text matches no pods."""
 
     text: str
     method: Method = Method.ALL

@@ -19,16 +19,15 @@ from numalign.api.attributes import attributes, grammar
 from numalign.api.attributes.repairs import Guess, GuessCode
 from numalign.api.decode import quantity
 from numalign.api.nrt import attributelist, fingerprint, placementcodec, topologymanager, wire
-from numalign.api.nrt import wire as nrtwire
 from numalign.api.nrt.nodetopology import MILLI_RESOURCES, Amounts, Fingerprint, NodeTopology, Zone
-from numalign.api.nrt.wire import Attribute, NodeResourceTopology, Resource, Written
+from numalign.api.nrt.wire import Attribute, Cost, NodeResourceTopology, PublishedZone, Resource, Written
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.resourcenames import CPU, MEMORY, is_hugepages
 
 PLAIN: Final = re.compile(r"[0-9]{3,60}")
 MILLI: Final = quantity.NANO // 1000
 ALIKE: Final = 1 << 14
-"""Resources that are remembered: nodes of one make have the same, and report them over and over."""
+"""Resources that are cached: nodes of one model report the same ones repeatedly."""
 
 
 def read_amount(resource: Resource, where: str, guesses: list[Guess]) -> Amounts:
@@ -90,7 +89,7 @@ def _consistent(
 
 
 def _whole(written: Written, unit: int, where: str, guesses: list[Guess]) -> int | None:
-    """The quantity in units, rounded down; None if there is none that can be read."""
+    """The quantity in units, rounded down; None if it is absent or unreadable."""
     nanos = _nanos(written, where, guesses)
     if nanos is None:
         return None
@@ -120,13 +119,13 @@ def _nanos(written: Written, where: str, guesses: list[Guess]) -> int | None:
 HIGHEST_IN_MASK: Final = 63
 """The kubelet keeps zone sets in 64-bit masks."""
 DISTANCES: Final = 1024
-"""Lists of distances that are remembered: nodes of one make have the same."""
+"""Lists of distances that are cached: nodes of one model have the same."""
 
 
-def read_zones(wire: Sequence[nrtwire.Zone], guesses: list[Guess]) -> tuple[Zone, ...]:
+def read_zones(published: Sequence[PublishedZone], guesses: list[Guess]) -> tuple[Zone, ...]:
     """The NUMA zones, ascending by id."""
-    chosen: dict[int, tuple[str, nrtwire.Zone]] = {}
-    for place, zone in enumerate(wire):
+    chosen: dict[int, tuple[str, PublishedZone]] = {}
+    for place, zone in enumerate(published):
         where = f"zones[{place}]"
         zone_id = _zone_id(zone, where, guesses)
         if zone_id is None:
@@ -141,13 +140,13 @@ def read_zones(wire: Sequence[nrtwire.Zone], guesses: list[Guess]) -> tuple[Zone
     return zones
 
 
-def write_zones(zones: Iterable[Zone], vectors: Mapping[int, nrtwire.Attribute]) -> tuple[nrtwire.Zone, ...]:
+def write_zones(zones: Iterable[Zone], vectors: Mapping[int, Attribute]) -> tuple[PublishedZone, ...]:
     """The zones with their attributes, and among them the placement vector of each that has one."""
     return tuple(_written(zone, vectors.get(zone.id)) for zone in sorted(zones, key=lambda zone: zone.id))
 
 
-def _zone_id(zone: nrtwire.Zone, where: str, guesses: list[Guess]) -> int | None:
-    if zone.type != nrtwire.NUMA_ZONE:
+def _zone_id(zone: PublishedZone, where: str, guesses: list[Guess]) -> int | None:
+    if zone.type != wire.NUMA_ZONE:
         guesses.append(Guess(GuessCode.ZONE_TYPE_OTHER, f"{where}.type", errors.echo(zone.type)))
         return None
     try:
@@ -165,50 +164,46 @@ def _zone_id(zone: nrtwire.Zone, where: str, guesses: list[Guess]) -> int | None
     return zone_id
 
 
-def _zone(zone_id: int, chosen: Mapping[int, tuple[str, nrtwire.Zone]], guesses: list[Guess]) -> Zone:
-    where, wire = chosen[zone_id]
+def _zone(zone_id: int, chosen: Mapping[int, tuple[str, PublishedZone]], guesses: list[Guess]) -> Zone:
+    where, published = chosen[zone_id]
     return Zone(
         id=zone_id,
-        resources=_resources(wire.resources, f"{where}.resources", guesses),
-        costs=_costs(wire.costs, frozenset(chosen), f"{where}.costs", guesses),
-        attributes=attributelist.by_name(wire.attributes, f"{where}.attributes", guesses),
+        resources=_resources(published.resources, f"{where}.resources", guesses),
+        costs=_costs(published.costs, frozenset(chosen), f"{where}.costs", guesses),
+        attributes=attributelist.by_name(published.attributes, f"{where}.attributes", guesses),
     )
 
 
-def _resources(wire: Sequence[nrtwire.Resource], where: str, guesses: list[Guess]) -> dict[str, Amounts]:
+def _resources(published: Sequence[Resource], where: str, guesses: list[Guess]) -> dict[str, Amounts]:
     found: dict[str, Amounts] = {}
-    for place, resource in enumerate(wire):
+    for place, resource in enumerate(published):
         path = f"{where}[{place}]"
         if not resource.name:
             guesses.append(Guess(GuessCode.RESOURCE_UNNAMED, path))
             continue
         if resource.name in found:
             guesses.append(Guess(GuessCode.RESOURCE_DUPLICATE, path, errors.echo(resource.name), path))
-        # All zones of all nodes have the same few names; the same object is compared without being looked at.
+        # All zones of all nodes have the same few names; identical objects compare fastest.
         found[sys.intern(resource.name)] = read_amount(resource, path, guesses)
     return dict(sorted(found.items()))
 
 
-def _costs(
-    wire: tuple[nrtwire.Cost, ...], known: frozenset[int], where: str, guesses: list[Guess]
-) -> Mapping[int, int]:
-    sound = _sound_costs(wire, known)
-    return _read_costs(wire, known, where, guesses) if sound is None else sound
+def _costs(costs: tuple[Cost, ...], known: frozenset[int], where: str, guesses: list[Guess]) -> Mapping[int, int]:
+    sound = _sound_costs(costs, known)
+    return _read_costs(costs, known, where, guesses) if sound is None else sound
 
 
 @lru_cache(maxsize=DISTANCES)
-def _sound_costs(wire: tuple[nrtwire.Cost, ...], known: frozenset[int]) -> Mapping[int, int] | None:
-    """Those about which there is nothing to note."""
+def _sound_costs(costs: tuple[Cost, ...], known: frozenset[int]) -> Mapping[int, int] | None:
+    """The costs, if nothing about them has to be noted."""
     noted: list[Guess] = []
-    found = _read_costs(wire, known, "", noted)
+    found = _read_costs(costs, known, "", noted)
     return None if noted else found
 
 
-def _read_costs(
-    wire: Sequence[nrtwire.Cost], known: frozenset[int], where: str, guesses: list[Guess]
-) -> dict[int, int]:
+def _read_costs(costs: Sequence[Cost], known: frozenset[int], where: str, guesses: list[Guess]) -> dict[int, int]:
     found: dict[int, int] = {}
-    for place, cost in enumerate(wire):
+    for place, cost in enumerate(costs):
         path, target = f"{where}[{place}]", _target(cost)
         if target not in known:
             guesses.append(Guess(GuessCode.COST_ZONE_UNKNOWN, f"{path}.name", errors.echo(cost.name)))
@@ -225,7 +220,7 @@ def _read_costs(
     return dict(sorted(found.items()))
 
 
-def _target(cost: nrtwire.Cost) -> int:
+def _target(cost: Cost) -> int:
     try:
         return grammar.zone_id(cost.name)
     except grammar.ZoneNameError:
@@ -239,19 +234,19 @@ def _note_absent_cpus(zones: Sequence[Zone], guesses: list[Guess]) -> None:
         guesses.extend(Guess(GuessCode.CPU_ABSENT, grammar.zone_name(zone.id), "", "0") for zone in without)
 
 
-def _written(zone: Zone, vector: nrtwire.Attribute | None) -> nrtwire.Zone:
+def _written(zone: Zone, vector: Attribute | None) -> PublishedZone:
     own = dict(zone.attributes) | ({vector.name: vector.value} if vector else {})
-    return nrtwire.Zone(
+    return PublishedZone(
         name=grammar.zone_name(zone.id),
-        type=nrtwire.NUMA_ZONE,
-        costs=tuple(nrtwire.Cost(name=grammar.zone_name(to), value=cost) for to, cost in sorted(zone.costs.items())),
-        attributes=tuple(nrtwire.Attribute(name=name, value=value) for name, value in sorted(own.items())),
+        type=wire.NUMA_ZONE,
+        costs=tuple(Cost(name=grammar.zone_name(to), value=cost) for to, cost in sorted(zone.costs.items())),
+        attributes=tuple(Attribute(name=name, value=value) for name, value in sorted(own.items())),
         resources=tuple(_resource(name, amounts) for name, amounts in sorted(zone.resources.items())),
     )
 
 
-def _resource(name: str, amounts: Amounts) -> nrtwire.Resource:
-    return nrtwire.Resource(
+def _resource(name: str, amounts: Amounts) -> Resource:
+    return Resource(
         name=name,
         capacity=amount_text(amounts.capacity, name),
         allocatable=amount_text(amounts.allocatable, name),
@@ -272,7 +267,7 @@ KNOWN_VERSIONS: Final = {f"{wire.GROUP}/{version}" for version in (wire.V1ALPHA1
 
 
 def normalise(report: NodeResourceTopology) -> NodeTopology:
-    """The topology that the report describes, with a note of everything that was not as it should be."""
+    """The topology that the report describes, with a note of every repair."""
     guesses = list(report.dropped) if isinstance(report, wire.Salvaged) else []
     if report.api_version not in KNOWN_VERSIONS:
         guesses.append(Guess(GuessCode.API_VERSION_UNKNOWN, "apiVersion", errors.echo(report.api_version)))

@@ -96,7 +96,7 @@ def encode(placements: Mapping[ContainerRef, int], zones: int) -> Payload:
 
 
 def decode(payload: Payload, containers: Iterable[ContainerRef]) -> dict[ContainerRef, int]:
-    """The zone of each of the reader's containers, which must be the very set that was encoded."""
+    """The zone of each of the reader's containers, which must be the set that was encoded."""
     zone_of_offset = zones_by_offset(payload)
     by_hash: dict[int, list[ContainerRef]] = {}
     for ref in dict.fromkeys(containers):
@@ -109,7 +109,7 @@ def decode(payload: Payload, containers: Iterable[ContainerRef]) -> dict[Contain
 
 
 def parse_metadata(text: str, vectors: Mapping[int, str] | None = None) -> Payload:
-    """The payload that the metadata announces, with these vectors; keys that are not there stay unknown."""
+    """The payload of the metadata, with these vectors; absent keys stay unknown."""
     head = PREFIX + SEPARATOR
     if not text.startswith(head):
         raise PlacementError(PayloadDefect.MALFORMED_METADATA, f"{errors.echo(text)} does not start with {head}")
@@ -127,7 +127,7 @@ def parse_metadata(text: str, vectors: Mapping[int, str] | None = None) -> Paylo
 
 
 def validate(payload: Payload) -> None:
-    """Raise unless the payload can be decoded; the first failing check, in upstream's order, names the reason."""
+    """Raises unless the payload can be decoded; the first failing check, in upstream's order, names the reason."""
     vectors, zones, busiest = payload.vectors, payload.zones, payload.busiest
     _checked(
         (payload.encoding == ENCODING, PayloadDefect.UNSUPPORTED_ENCODING, f"ve={errors.echo(payload.encoding)}"),

@@ -44,7 +44,7 @@ TOKENS: Final = {settings: token for token, settings in LEGACY.items()}
 
 
 class TopologyManager(Struct, frozen=True):
-    """The kubelet's own words; the defaults are the kubelet's."""
+    """Values and defaults are the kubelet's."""
 
     policy: Policy = "none"
     scope: Scope = "container"

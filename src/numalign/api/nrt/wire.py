@@ -12,7 +12,7 @@ import msgspec
 
 from numalign.api import errors
 from numalign.api.attributes.repairs import Guess, GuessCode
-from numalign.api.decode import decode as door
+from numalign.api.decode.decode import decode as decode_object
 from numalign.api.decode.structs import Wire
 from numalign.api.objects.meta import ObjectMeta
 
@@ -55,7 +55,7 @@ def _items(values: Sequence[Any], kind: Any, path: str, dropped: list[Guess]) ->
         if item is not NOTHING:
             yield item
         elif isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-            # An empty one in its place, so that the paths of later notes still count as the publisher does.
+            # An empty element takes its place, so that later paths have the publisher's indexes.
             yield kind()
 
 
@@ -81,7 +81,7 @@ KIND: Final = "NodeResourceTopology"
 V1ALPHA1: Final = "v1alpha1"
 V1ALPHA2: Final = "v1alpha2"
 NUMA_ZONE: Final = "Node"
-"""The type of a zone that stands for a NUMA node; zones of other types are someone else's."""
+"""The type of a zone that stands for a NUMA node; zones of other types are ignored."""
 
 PLAIN: Final = msgspec.json.Decoder(float_hook=float)
 """Reads 1e400 as infinity, where the default would refuse the whole document."""
@@ -108,7 +108,7 @@ class Resource(Wire, frozen=True, omit_defaults=False):
     available: Written = None
 
 
-class Zone(Wire, frozen=True):
+class PublishedZone(Wire, frozen=True):
     name: str = ""
     type: str = ""
     parent: str = ""
@@ -122,13 +122,13 @@ class NodeResourceTopology(Wire, frozen=True):
     kind: str = ""
     metadata: ObjectMeta = ObjectMeta()
     topology_policies: tuple[str, ...] = ()
-    zones: tuple[Zone, ...] | None = None
+    zones: tuple[PublishedZone, ...] | None = None
     """Required, so an empty list is written; None: absent."""
     attributes: tuple[Attribute, ...] = ()
 
 
 class Salvaged(NodeResourceTopology, frozen=True):
-    """A report that did not keep its schema, without the parts that did not."""
+    """A report that does not match its schema, without the parts that do not match."""
 
     dropped: tuple[Guess, ...] = ()
 
@@ -136,7 +136,7 @@ class Salvaged(NodeResourceTopology, frozen=True):
 def decode(raw: bytes | str | Mapping[str, Any]) -> NodeResourceTopology:
     """The object in `raw`; BadObject if it is not one, is of another kind, or has no name."""
     try:
-        report = door.decode(NodeResourceTopology, raw)
+        report = decode_object(NodeResourceTopology, raw)
     except errors.BadObject as problem:
         report = _salvaged(raw, problem)
     if report.kind not in ("", KIND):

@@ -101,14 +101,14 @@ class NodeSelectorRequirement(Wire, frozen=True):
 
 
 class NodeSelectorTerm(Wire, frozen=True):
-    """All of its requirements together; one without any matches no node."""
+    """All requirements must hold; a term without requirements matches no node."""
 
     match_expressions: tuple[NodeSelectorRequirement, ...] = ()
     match_fields: tuple[NodeSelectorRequirement, ...] = ()
 
 
 class NodeSelector(Wire, frozen=True):
-    """One of its terms is enough."""
+    """One matching term is enough."""
 
     node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
 
@@ -214,7 +214,7 @@ class Container(Wire, frozen=True):
 
     @property
     def is_sidecar(self) -> bool:
-        """Among init containers: it keeps running beside the app containers instead of ending before them."""
+        """Whether an init container keeps running beside the app containers instead of ending before them."""
         return self.restart_policy == "Always"
 
 
@@ -298,7 +298,7 @@ class ContainerStatus(Wire, frozen=True):
 
     @property
     def has_started(self) -> bool:
-        """It runs or once ran, so the kubelet has admitted its pod."""
+        """Whether the container runs or ran before, so that the kubelet has admitted its pod."""
         state = self.state
         return self.started or self.restart_count > 0 or state.running is not None or state.terminated is not None
 
@@ -318,7 +318,7 @@ class PodStatus(Wire, frozen=True):
 
     @property
     def is_finished(self) -> bool:
-        """Nothing of the pod runs any more, and nothing will."""
+        """Whether the pod has ended: no container runs or will run."""
         return self.phase in FINISHED
 
 
@@ -328,12 +328,12 @@ class Pod(Wire, frozen=True):
     status: PodStatus = PodStatus()
 
     def in_admission_order(self) -> tuple[Container, ...]:
-        """Init containers, then app containers, each in their written order: the way the kubelet walks them."""
+        """Init containers, then app containers, each in their written order, as the kubelet admits them."""
         return self.spec.init_containers + self.spec.containers
 
     @property
     def has_started(self) -> bool:
-        """Some container of it was seen to run: the kubelet has admitted it."""
+        """Whether a container was seen to run, so that the kubelet has admitted the pod."""
         status = self.status
         if status.phase == "Running" or not (status.init_container_statuses or status.container_statuses):
             return status.phase == "Running"
@@ -341,7 +341,7 @@ class Pod(Wire, frozen=True):
 
     @property
     def has_stopped(self) -> bool:
-        """It is finished, or every container that keeps running was reported terminated and no other one runs."""
+        """Whether the pod is finished, or every long-running container has terminated and no other one runs."""
         states = {status.name: status.state for status in self.status.init_container_statuses}
         states |= {status.name: status.state for status in self.status.container_statuses}
         lasting = (*filter(lambda each: each.is_sidecar, self.spec.init_containers), *self.spec.containers)

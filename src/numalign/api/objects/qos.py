@@ -47,7 +47,7 @@ def of_resource(resources: ResourceRequirements, name: str) -> QoS:
 
 
 def agreed(classes: set[QoS]) -> QoS:
-    """All of one class, or Burstable; nothing at all is BestEffort."""
+    """The class of all, or Burstable if they differ; BestEffort if there are none."""
     if len(classes) > 1:
         return QoS.BURSTABLE
     return next(iter(classes), QoS.BEST_EFFORT)

@@ -31,7 +31,7 @@ def effective(pod: Pod) -> ResourceList:
 
 
 def effective_limits(pod: Pod) -> ResourceList:
-    """The same over the containers' limits, overhead left out: what the device manager counts (kubelet spec 7.2)."""
+    """The same over the containers' limits, without overhead, as the device manager counts (kubelet spec 7.2)."""
     return of_containers(pod, _limits)
 
 
@@ -121,7 +121,7 @@ def _limits(container: Container) -> ResourceList:
 
 
 LEAST: Final[ResourceList] = {CPU: quantity.of_milli(100), MEMORY: quantity.of(200 << 20)}
-"""What a container without requests counts for in scores, so that nodes fill up with such pods, too."""
+"""The amounts of a container without requests in scores, so that such pods count, too."""
 NOTHING: Final[ResourceList] = {}
 
 RESIZE_PENDING: Final = "PodResizePending"
@@ -129,7 +129,7 @@ INFEASIBLE: Final = "Infeasible"
 
 
 def assigned(pod: Pod, least: ResourceList = NOTHING) -> ResourceList:
-    """What the pod counts for on its node; `least` stands in for what a container does not mention."""
+    """The amounts that the pod takes on its node; `least` replaces amounts that a container does not set."""
     total = _of_containers(pod, least) | _pod_level(pod)
     return added(total, pod.spec.overhead) if pod.spec.overhead else total
 
@@ -138,8 +138,8 @@ def scored(pod: Pod, real: ResourceList) -> ResourceList:
     """The same for scores; `real` is the result of `assigned` (kube-scheduler spec 2.3)."""
     by_pod = any(map(resourcenames.is_pod_level, pod.spec.resources.requests))
     least = {name: amount for name, amount in LEAST.items() if not by_pod or name not in real}
-    told = (container.resources.requests for container in pod.in_admission_order())
-    if not is_resized(pod) and all(name in amounts for amounts in told for name in least):
+    requested = (container.resources.requests for container in pod.in_admission_order())
+    if not is_resized(pod) and all(name in amounts for amounts in requested for name in least):
         return real
     return assigned(pod, least)
 
@@ -159,7 +159,7 @@ def is_resized(pod: Pod) -> bool:
 
 
 def unplaced(pod: Pod, least: ResourceList) -> ResourceList:
-    """What a waiting pod adds to a node's score; its pod-level amounts do not enter (kube-scheduler spec 1.9)."""
+    """What a waiting pod adds to a node's score; pod-level amounts do not count (kube-scheduler spec 1.9)."""
     return added(of_containers(pod, lambda each: least | each.resources.requests), pod.spec.overhead)
 
 
@@ -176,7 +176,7 @@ def _at_least(amounts: ResourceList, least: ResourceList) -> ResourceList:
 
 
 def _held_by_pod(pod: Pod) -> tuple[ResourceList, ...]:
-    """The kubelet's sums over the pod, once it reports both of them."""
+    """The kubelet's sums over the pod, if it reports both of them."""
     in_force = pod.status.resources.requests if pod.status.resources else NOTHING
     allocated = pod.status.allocated_resources
     return (in_force, allocated) if in_force and allocated else ()

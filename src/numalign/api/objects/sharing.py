@@ -46,7 +46,7 @@ class SharedPods:
         before = self._latest.get(key, pod)
         spec = self._spec(pod.spec, before.spec)
         if spec is pod.spec and before is not pod and key is plain:
-            self._tell_apart_by_size(key)
+            self._distinguish_by_size(key)
             key += _sizes(pod)
             before = self._latest.get(key, pod)
             spec = self._spec(pod.spec, before.spec)
@@ -59,13 +59,13 @@ class SharedPods:
             self._latest.popitem(last=False)
         return made
 
-    def _tell_apart_by_size(self, key: Key) -> None:
+    def _distinguish_by_size(self, key: Key) -> None:
         self._sized.keep(key, None)
         latest = self._latest.pop(key)
         self._latest[key + _sizes(latest)] = latest
 
     def _spec(self, spec: PodSpec, before: PodSpec) -> PodSpec:
-        """All but the node and the names of volumes, which are any pod's own."""
+        """Shares everything except for the node and the volumes, which differ between pods."""
         if spec.node_name == before.node_name and spec.volumes == before.volumes:
             return before if spec == before else spec
         like = structs.replace(before, node_name=self._name(spec.node_name), volumes=spec.volumes)
@@ -76,12 +76,12 @@ class SharedPods:
 
 
 class SharedNodes:
-    """Remembers what nodes have in common: images above all, of which each lists fifty."""
+    """Remembers equal parts of nodes, above all images: each node lists up to fifty."""
 
     def __init__(self) -> None:
         self._images = BoundedCache[ContainerImage, ContainerImage](MOST_NAMES)
         self._lists = BoundedCache[str, tuple[ContainerImage, ...]](MOST_NAMES)
-        """By node, the latest."""
+        """The latest list of each node."""
         self._conditions = BoundedCache[tuple[NodeCondition, ...], tuple[NodeCondition, ...]](MOST_NAMES)
         self._infos = BoundedCache[NodeInfo, NodeInfo](MOST_NAMES)
 

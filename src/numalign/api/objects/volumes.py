@@ -121,12 +121,12 @@ class PersistentVolumeClaim(Wire, frozen=True):
 
     @property
     def is_bound(self) -> bool:
-        """The volume controller has done its part too (kube-scheduler spec 1.17)."""
+        """Whether the volume controller has completed the binding, too (kube-scheduler spec 1.17)."""
         return bool(self.spec.volume_name) and BIND_COMPLETED in self.metadata.annotations
 
     @property
     def selected_node(self) -> str | None:
-        """The node for which its volume is to be made, once a scheduler has chosen one."""
+        """The node for which the volume is provisioned, once a scheduler has chosen one."""
         return self.metadata.annotations.get(SELECTED_NODE)
 
 
@@ -182,7 +182,7 @@ class CSIDriver(Wire, frozen=True):
 
 
 class CSIStorageCapacity(Wire, frozen=True):
-    """What a driver can still make of one class, for the nodes that the topology selects."""
+    """The capacity that a driver can still provision of one class, for the nodes that the topology selects."""
 
     metadata: ObjectMeta = ObjectMeta()
     storage_class_name: str = ""

@@ -65,7 +65,7 @@ class PodDisruptionBudget(Wire, frozen=True):
 
 
 IMPLICIT: Final = "deviceclass.resource.kubernetes.io/"
-"""With a class's name after it, a resource that the class stands for without saying so."""
+"""Prefix of the resource that every class implements implicitly; the name of the class follows."""
 
 
 class DeviceClassSpec(Wire, frozen=True):

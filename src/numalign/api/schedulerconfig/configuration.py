@@ -28,7 +28,7 @@ JSON: Final = "application/json"
 
 
 class LeaderElection(Struct, frozen=True, kw_only=True, rename="camel"):
-    """In seconds."""
+    """Durations are in seconds."""
 
     leader_elect: bool = True
     lease_duration: float = 15.0
@@ -42,7 +42,7 @@ class ClientConnection(Struct, frozen=True, kw_only=True, rename="camel"):
     kubeconfig: str = ""
     """Empty: the credentials that a pod has."""
     qps: float | None = None
-    """Calls a second; None: as many as there are."""
+    """Calls per second; None: no limit."""
     burst: int = DEFAULT_BURST
 
 
@@ -68,12 +68,12 @@ def leader_election(field: Field, default_name: str) -> LeaderElection:
 def _require_sound(field: Field, read: LeaderElection) -> None:
     lock = field.at("resourceLock")
     if (_text(lock) or LEASES) != LEASES:
-        raise lock.bad(f"{errors.echo(lock.value)} is not {LEASES}, the only one there is")
+        raise lock.bad(f"{errors.echo(lock.value)} is not {LEASES}, the only supported lock")
     for key, seconds in (("leaseDuration", read.lease_duration), ("renewDeadline", read.renew_deadline)):
         if seconds <= 0:
-            raise field.at(key).bad(f"{errors.echo(field.at(key).value)} is not more than nothing")
+            raise field.at(key).bad(f"{errors.echo(field.at(key).value)} is not greater than 0")
     if read.retry_period <= 0:
-        raise field.at("retryPeriod").bad(f"{errors.echo(field.at('retryPeriod').value)} is not more than nothing")
+        raise field.at("retryPeriod").bad(f"{errors.echo(field.at('retryPeriod').value)} is not greater than 0")
     if read.lease_duration <= read.renew_deadline:
         raise field.at("leaseDuration").bad(
             f"not longer than renewDeadline ({fields.duration_text(read.renew_deadline)})"
@@ -89,7 +89,7 @@ def client_connection(field: Field, warnings: list[str]) -> ClientConnection:
     fields.only(field, ("kubeconfig", "acceptContentTypes", "contentType", "qps", "burst"))
     for key in ("acceptContentTypes", "contentType"):
         if _text(field.at(key)) not in ("", JSON):
-            warnings.append(f"{field.at(key).path}: objects travel as {JSON}, whatever is asked for")
+            warnings.append(f"{field.at(key).path}: has no effect; objects are sent as {JSON}")
     burst = field.at("burst")
     return ClientConnection(
         kubeconfig=_text(field.at("kubeconfig")),
@@ -99,7 +99,7 @@ def client_connection(field: Field, warnings: list[str]) -> ClientConnection:
 
 
 def _rate(field: Field) -> float | None:
-    """Nothing is no limit here; less than nothing is so for the stock scheduler too."""
+    """None, no limit, if absent or 0; negative values mean no limit in the stock scheduler, too."""
     if not field.given:
         return None
     if not isinstance(field.value, int | float) or isinstance(field.value, bool) or not abs(field.value) < 1e9:
@@ -157,11 +157,11 @@ def _plugin(item: Field, point: str) -> Plugin:
     fields.only(item, ("name", "weight"))
     name, weight = fields.text(item.at("name")), item.at("weight")
     if name in REMOVED:
-        raise item.at("name").bad(f"{errors.echo(name)} is gone; NodeVolumeLimits counts all volumes now")
+        raise item.at("name").bad(f"{errors.echo(name)} was removed; NodeVolumeLimits counts all volumes")
     if name not in POINTS:
         raise item.at("name").bad(f"there is no plugin {errors.echo(name)}; {fields.suggestion(name, POINTS)}")
     if point != MULTI_POINT and point not in POINTS[name]:
-        raise item.at("name").bad(f"{name} does nothing at {point}; it can be at {', '.join(POINTS[name])}")
+        raise item.at("name").bad(f"{name} does nothing at {point}; it runs at {', '.join(POINTS[name])}")
     return Plugin(name, fields.integer(weight, 0, fields.INT32_MAX) if weight.given else 0)
 
 
@@ -181,10 +181,13 @@ def _defaults(own: Mapping[str, PluginSet]) -> tuple[Plugin, ...]:
 
 def _merged(defaults: tuple[Plugin, ...], own: PluginSet) -> tuple[Plugin, ...]:
     """Defaults that are not disabled, with the profile's weights, then the profile's other plugins."""
-    said = {plugin.name: plugin for plugin in own.enabled}
+    enabled = {plugin.name: plugin for plugin in own.enabled}
     kept = [] if EVERY in own.disabled else [each for each in defaults if each.name not in own.disabled]
     names = {plugin.name for plugin in kept}
-    return (*(said.get(each.name, each) for each in kept), *(each for each in own.enabled if each.name not in names))
+    return (
+        *(enabled.get(each.name, each) for each in kept),
+        *(each for each in own.enabled if each.name not in names),
+    )
 
 
 def _expanded(point: Point, own: PluginSet, several: tuple[Plugin, ...]) -> tuple[str, ...]:
@@ -198,9 +201,9 @@ def _expanded(point: Point, own: PluginSet, several: tuple[Plugin, ...]) -> tupl
 
 
 def _weights(scoring: tuple[str, ...], own: Mapping[str, PluginSet], several: tuple[Plugin, ...]) -> Mapping[str, int]:
-    said = {plugin.name: plugin.weight for plugin in several}
-    said |= {plugin.name: plugin.weight for plugin in own.get(Point.SCORE, PluginSet()).enabled}
-    return {name: said[name] or 1 for name in scoring}
+    weights_by_name = {plugin.name: plugin.weight for plugin in several}
+    weights_by_name |= {plugin.name: plugin.weight for plugin in own.get(Point.SCORE, PluginSet()).enabled}
+    return {name: weights_by_name[name] or 1 for name in scoring}
 
 
 def _require_one_queue_and_a_binder(field: Field, plugins: Mapping[Point, tuple[str, ...]]) -> None:
@@ -235,10 +238,10 @@ NO_READERS: Final[Mapping[str, Reader]] = {}
 class Profile(Struct, frozen=True, kw_only=True, rename="camel"):
     scheduler_name: str
     percentage_of_nodes_to_score: int | None
-    """None: all of them; 0: fewer the more there are, as the stock scheduler does."""
+    """None: all nodes; 0: a percentage that falls with the number of nodes, as in the stock scheduler."""
     plugins: Plugins
     args: Mapping[str, Wire]
-    """By plugin, of all that run and have settings; Numalign among them if there is a reader for it."""
+    """By plugin, for all that run and have arguments; includes Numalign if there is a reader for it."""
 
 
 class Configuration(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -277,7 +280,7 @@ def read(value: object, source: str, readers: Mapping[str, Reader] = NO_READERS)
 
 def _refuse_extenders(field: Field) -> None:
     for item in fields.items(field):
-        raise item.bad("extenders are not asked by numalign, and leaving one out would change where pods go; remove it")
+        raise item.bad("extenders are not supported, and ignoring one would change where pods are placed; remove it")
 
 
 def _profiles(
@@ -311,19 +314,19 @@ def _name(field: Field, *, alone: bool) -> str:
 
 
 def _args(field: Field, running: Plugins, readers: Mapping[str, Reader], warnings: list[str]) -> dict[str, Wire]:
-    """What is written down, and defaults for the others that run."""
+    """The arguments in the file, and defaults for the other plugins that run."""
     written: dict[str, Field] = {}
     for item in fields.items(field):
         fields.only(item, ("name", "args"))
         name = item.at("name")
         plugin = fields.text(name)
         if plugin in written:
-            raise name.bad(f"{errors.echo(plugin)} has settings already; put them together")
+            raise name.bad(f"{errors.echo(plugin)} has arguments already; merge both entries")
         if plugin in plugins.REMOVED:
-            raise name.bad(f"{errors.echo(plugin)} is gone; NodeVolumeLimits counts all volumes now")
+            raise name.bad(f"{errors.echo(plugin)} was removed; NodeVolumeLimits counts all volumes")
         written[plugin] = item.at("args")
         if plugin not in {**pluginargs.STOCK, **readers}:
-            warnings.append(f"{item.path}: {errors.clipped(plugin)} has no settings that are read here")
+            warnings.append(f"{item.path}: {errors.clipped(plugin)} has no arguments that numalign reads")
     names = [name for name in (*plugins.POINTS, plugins.NUMALIGN) if name in written or running.has(name)]
     left_out = structs.replace(field, value=None)
     read = {name: pluginargs.read(name, written.get(name, left_out), readers) for name in (*names, plugins.NUMALIGN)}
@@ -331,7 +334,7 @@ def _args(field: Field, running: Plugins, readers: Mapping[str, Reader], warning
 
 
 def _lease(profiles: tuple[Profile, ...]) -> str:
-    """Whoever serves all pods takes the stock scheduler's place, and with it its lease."""
+    """A scheduler of all pods replaces the stock scheduler, so it uses the stock scheduler's lease."""
     everybody = any(profile.scheduler_name == DEFAULT_SCHEDULER for profile in profiles)
     return STOCK_LEASE if everybody else NAME
 

@@ -34,7 +34,7 @@ def read_strictly(field: Field, kind: type[T]) -> T:
 
 
 def refuse_unknown(field: Field, kind: Any) -> None:
-    """Fields that a value of this type does not have, however deep."""
+    """Refuses fields that the type does not have, at any depth."""
     arguments = [each for each in get_args(kind) if each is not NoneType]
     if not field.given:
         return
@@ -52,7 +52,7 @@ def refuse_unknown(field: Field, kind: Any) -> None:
 
 @contextmanager
 def under(field: Field) -> Iterator[None]:
-    """What is wrong inside is wrong at this place of this file."""
+    """Turns errors of the block into BadObject at this field of the file."""
     try:
         yield
     except errors.BadObject as problem:
@@ -168,7 +168,7 @@ def check_resource_names(field: Field, names: Sequence[str]) -> None:
 def check_resource_groups(field: Field, groups: Sequence[str]) -> None:
     for index, group in enumerate(groups):
         if "/" in group or not QUALIFIED.fullmatch(group):
-            raise _item(field, index).bad(f"{errors.echo(group)} is not what stands before the / in a resource's name")
+            raise _item(field, index).bad(f"{errors.echo(group)} is not the group of a resource, such as example.com")
 
 
 def check_strategy(field: Field, read: ScoringStrategy) -> None:
@@ -220,7 +220,7 @@ def _constraint(item: Field, constraint: TopologySpreadConstraint) -> None:
         given = errors.echo(item.at("whenUnsatisfiable").value)
         raise item.at("whenUnsatisfiable").bad(f"{given} is not one of {', '.join(ACTIONS)}")
     if item.at("labelSelector").given:
-        raise item.at("labelSelector").bad("must not be there: it is taken from the services and owners of each pod")
+        raise item.at("labelSelector").bad("is not allowed: the services and owners of each pod define the selector")
 
 
 def check_node_affinity(field: Field, read: NodeAffinity) -> None:
@@ -228,7 +228,7 @@ def check_node_affinity(field: Field, read: NodeAffinity) -> None:
     if read.required is not None:
         terms = required.at("nodeSelectorTerms")
         if not read.required.node_selector_terms:
-            raise terms.bad("missing; write at least one term, or no nodes would do")
+            raise terms.bad("missing; write at least one term, otherwise no node matches")
         for index, term in enumerate(read.required.node_selector_terms):
             _term(_item(terms, index), term)
     preferred = field.at("preferredDuringSchedulingIgnoredDuringExecution")
@@ -243,7 +243,7 @@ def _term(field: Field, term: NodeSelectorTerm) -> None:
     for index, requirement in enumerate(term.match_fields):
         item = _item(field.at("matchFields"), index)
         if requirement.key != NAME_FIELD:
-            raise item.at("key").bad(f"{errors.echo(requirement.key)} is not {NAME_FIELD}, the only field there is")
+            raise item.at("key").bad(f"{errors.echo(requirement.key)} is not {NAME_FIELD}, the only supported field")
         if requirement.operator not in ("In", "NotIn") or len(requirement.values) != 1:
             raise item.bad("a field takes operator In or NotIn, and one value")
 
@@ -273,31 +273,31 @@ META: Final = ("apiVersion", "kind")
 
 
 Reader = Callable[[Field], Wire]
-"""Makes settings of the `args` of one plugin, which may not be there."""
+"""Reads the `args` of one plugin, which may be absent."""
 
 
 class DefaultPreemptionArgs(Wire, frozen=True):
-    """How many nodes are tried: a share of them, but no fewer than so many."""
+    """How many nodes preemption tries: a percentage, but at least an absolute number."""
 
     min_candidate_nodes_percentage: Int32 = 10
     min_candidate_nodes_absolute: Int32 = 100
 
 
 class DynamicResourcesArgs(Wire, frozen=True):
-    """In seconds. Kept for configurations that have them: pods with resource claims are left alone."""
+    """In seconds. Accepted for compatibility: numalign ignores pods with resource claims."""
 
     filter_timeout: float = 10.0
     binding_timeout: float = 600.0
 
 
 def read(plugin: str, args: Field, others: Mapping[str, Reader]) -> Wire | None:
-    """The settings of that plugin, its defaults if nothing is given; None: it has none."""
+    """The arguments of the plugin, or its defaults; None: it has no arguments."""
     reader = {**STOCK, **others}.get(plugin)
     return reader(args) if reader is not None else None
 
 
 def own_fields(args: Field, plugin: str, versions: tuple[str, ...] = (API_VERSION,)) -> Field:
-    """Without apiVersion and kind, which may be left out, and must be right if they are not."""
+    """The fields without apiVersion and kind, which are optional but must be correct."""
     if not args.given:
         return args
     kind, version = args.at("kind"), args.at("apiVersion")
@@ -392,7 +392,7 @@ def _dynamic_resources(args: Field) -> DynamicResourcesArgs:
 
 
 def _completed(resources: tuple[ResourceSpec, ...]) -> tuple[ResourceSpec, ...]:
-    """None at all are cpu and memory; a weight of nothing is 1."""
+    """Fills in defaults: cpu and memory for an empty list, 1 for a weight of 0."""
     return tuple(structs.replace(each, weight=each.weight or 1) for each in resources) or CPU_AND_MEMORY
 
 

@@ -33,7 +33,7 @@ class Point(StrEnum):
 MULTI_POINT: Final = "multiPoint"
 ZONES: Final = "NodeResourceTopologyMatch"
 NUMALIGN: Final = "Numalign"
-"""Not a plugin: the name under which a profile has settings of ours."""
+"""Not a plugin: the name of numalign's own arguments in a profile."""
 
 _BEFORE_FILTER: Final = (Point.PRE_FILTER, Point.FILTER)
 _BEFORE_SCORE: Final = (Point.PRE_SCORE, Point.SCORE)
@@ -71,13 +71,13 @@ POINTS: Final[Mapping[str, tuple[Point, ...]]] = {
 """By plugin, in the order in which they run."""
 
 REMOVED: Final = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"})
-"""Gone since the volumes they counted are CSI volumes; kube-scheduler refuses the names too."""
+"""Removed plugins: their volumes are CSI volumes now. kube-scheduler refuses the names, too."""
 
 
 class Plugin(Struct, frozen=True):
     name: str
     weight: int = 0
-    """0: nothing said, which is 1 where it counts."""
+    """0: unset, which counts as 1."""
 
 
 _WEIGHTS: Final = {

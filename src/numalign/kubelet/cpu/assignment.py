@@ -172,7 +172,7 @@ class Pick:
 
 
 BUDGET = 50_000
-"""Combinations and subsets examined before the answer is given up: at 8 zones there are at most 6,561."""
+"""Combinations and subsets that are examined before the model gives up: at 8 zones there are at most 6,561."""
 
 HANGS = "the kubelet never returns: the remainder cannot be handed out in whole cores and it tries for ever"
 
@@ -394,7 +394,7 @@ class HandingOut:
 
     def _take(self, zone: int, count: int) -> None:
         pick = self.pick
-        # On a refusal the kubelet goes on with nothing from this zone and finds out when it adds up.
+        # On a failure the kubelet continues with nothing from this zone and detects it in the sum.
         with suppress(Refusal):
             pick.take(
                 take_by_topology_packed(pick.topology, pick.topology.zones[zone] & pick.free, count, self.how.picking)

@@ -210,9 +210,11 @@ class Columns:
 
     def charge_totals(self, row: int, amounts: Sequence[tuple[int, int]], pods: int) -> None:
         """Add to what pods request of the node as a whole; negative amounts and counts take away."""
+        flat = self.flat
+        requested, first = flat.requested, row * flat.width
         for column, amount in amounts:
-            self.requested[row, column] += min(max(amount, -LARGEST), LARGEST)
-        self.pods[row] += pods
+            requested[first + column] += amount if -LARGEST <= amount <= LARGEST else _cut((amount,))[0]
+        flat.pods[row] += pods
         self.log.append(row)
 
     def column(self, name: str) -> int:

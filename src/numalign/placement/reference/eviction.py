@@ -12,7 +12,7 @@ from msgspec import structs
 
 from numalign.api.decode.quantity import Quantity
 from numalign.api.nrt.placementcodec import ContainerRef
-from numalign.api.nrt.wire import NodeResourceTopology, Resource, Zone
+from numalign.api.nrt.wire import NodeResourceTopology, PublishedZone, Resource
 from numalign.api.objects import qos
 from numalign.api.objects.pod import Pod, ResourceList
 from numalign.api.objects.qos import QoS
@@ -82,7 +82,7 @@ def _with(report: NodeResourceTopology, released: Released) -> NodeResourceTopol
     return structs.replace(report, zones=tuple(zones))
 
 
-def _grown(zone: Zone, given: ResourceList) -> Zone | None:
+def _grown(zone: PublishedZone, given: ResourceList) -> PublishedZone | None:
     resources, waiting = list(zone.resources), dict(given)
     for place, resource in enumerate(resources):
         # Of a resource that is listed twice only the first entry grows; what a zone does not list is lost.

@@ -13,7 +13,7 @@ from numalign.api.decode import quantity
 from numalign.api.decode.quantity import Quantity
 from numalign.api.nrt import topologymanager, wire
 from numalign.api.nrt.topologymanager import TopologyManager
-from numalign.api.nrt.wire import Cost, NodeResourceTopology, Written, Zone
+from numalign.api.nrt.wire import Cost, NodeResourceTopology, PublishedZone, Written
 
 MOST_IDS: Final = 64
 """The plugin's masks end here. It takes the id 64 itself and crashes; we leave that zone out with those above."""
@@ -44,7 +44,7 @@ def read(report: NodeResourceTopology) -> Reading:
     )
 
 
-def of_zones(zones: tuple[Zone, ...]) -> tuple[NumaNode, ...]:
+def of_zones(zones: tuple[PublishedZone, ...]) -> tuple[NumaNode, ...]:
     """In the order of the report; of zones with the same id the last one's costs count for all."""
     found = [(zone_id, zone) for zone in zones if (zone_id := _id_of(zone)) is not None]
     costs = {zone_id: _costs(zone.costs) for zone_id, zone in found}
@@ -68,12 +68,12 @@ def id_in(name: str) -> int | None:
         return None
 
 
-def _id_of(zone: Zone) -> int | None:
+def _id_of(zone: PublishedZone) -> int | None:
     zone_id = id_in(zone.name) if zone.type == wire.NUMA_ZONE else None
     return zone_id if zone_id is not None and zone_id < MOST_IDS else None
 
 
-def _free(zone: Zone) -> dict[str, int]:
+def _free(zone: PublishedZone) -> dict[str, int]:
     return {resource.name: amount(resource.available).nanos for resource in zone.resources}
 
 

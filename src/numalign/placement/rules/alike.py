@@ -7,7 +7,7 @@ when they are asked for, so that changes cost nothing while only single rows are
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 from msgspec import Struct
@@ -17,6 +17,10 @@ from numalign.placement.columns.changelog import ChangeLog
 
 Amounts = NDArray[np.int64]
 Rows = NDArray[np.integer[Any]]
+
+VACANT: Final = 0
+"""The number, and the kind, of rows that have neither a node nor pods. What follows from their amounts does not count:
+it would be an exception to nearly everything that holds for all other rows."""
 
 
 class AmountColumns(Protocol):
@@ -43,7 +47,13 @@ class SomeAmounts(Struct, frozen=True):
 
     columns: AmountColumns
     places: Rows | slice
+    """A slice has no steps."""
     count: int
+
+    def some(self, which: Rows) -> SomeAmounts:
+        """Of these places only."""
+        places = which + (self.places.start or 0) if isinstance(self.places, slice) else self.places[which]
+        return SomeAmounts(self.columns, places, len(which))
 
     def offered(self, column: int) -> Amounts:
         found: Amounts = self.columns.allocatable[column][self.places]
@@ -67,7 +77,7 @@ class SomeAmounts(Struct, frozen=True):
 
 
 class ByAmounts(Protocol):
-    """What follows from amounts alone."""
+    """What follows from amounts alone: codes, or scores before weights, which all fit into 32 bits."""
 
     def of(self, amounts: SomeAmounts) -> NDArray[np.signedinteger]: ...
 
@@ -102,13 +112,16 @@ class AlikeRows:
     def count(self) -> int:
         return len(self._numbers)
 
-    @property
-    def amounts(self) -> SomeAmounts:
-        """By kind. Some kinds may have no row any more."""
-        return SomeAmounts(self, slice(self.count), self.count)
+    def evaluated(self, follows: ByAmounts, rows: Rows | None) -> NDArray[np.int32]:
+        """What follows from the amounts of these rows, or of all; 0 where they are vacant."""
+        # Some kinds may have no row any more.
+        others = self.count - 1
+        by_kind = np.zeros(1 + others, np.int32)
+        by_kind[1:] = follows.of(SomeAmounts(self, slice(1, 1 + others), others))
+        return by_kind[self.of_row if rows is None else self.of_row[rows]]
 
     def _start(self) -> None:
-        """All rows are of one kind that has nothing, as before the first change."""
+        """All rows are vacant, as before the first change."""
         like, rows = self._rows, len(self._rows.pods)
         self.allocatable, self.requested = np.zeros_like(like.allocatable), np.zeros_like(like.requested)
         self.scored, self.pods, self.most_pods = (
@@ -118,11 +131,12 @@ class AlikeRows:
         )
         self.of_row: NDArray[np.intp] = np.zeros(rows, np.intp)
         self._kind_at = self.of_row.data
-        self._numbers = [0]
+        self._numbers = [VACANT]
         """By kind, the number of its rows."""
-        self._kinds = {0: 0}
+        self._kinds = {VACANT: VACANT}
         """By number."""
-        self._uses = [rows]
+        # One more, so that this kind is never given another number.
+        self._uses = [rows + 1]
         self._unused: list[int] = []
         self._generation = 0
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from functools import lru_cache
+from operator import attrgetter, is_
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -19,7 +20,7 @@ from numalign.api.objects import requests, resourcenames
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Container, Pod, ResourceList
 from numalign.placement.columns.changelog import ChangeLog
-from numalign.placement.rules.alike import AlikeRows, Amounts, ByAmounts, SomeAmounts
+from numalign.placement.rules.alike import VACANT, AlikeRows, Amounts, ByAmounts, SomeAmounts
 from numalign.placement.rules.rowclasses import Follows, Rows, RowTable, Small, grown
 
 CPU, MEMORY = 0, 1
@@ -39,6 +40,7 @@ MANY: Final = 256
 """Rows from which it pays to ask how many of them are alike."""
 
 T = TypeVar("T")
+ASKING: Final = attrgetter("containers", "init_containers", "resources", "overhead")
 
 
 class Charge(Struct, frozen=True):
@@ -61,17 +63,22 @@ class Totals:
         self.pods: Amounts = np.zeros(rows, np.int64)
         self.most_pods: Amounts = np.zeros(rows, np.int64)
         self.log = ChangeLog()
-        self.likes: list[int] = [0] * rows
-        """By row, a number: rows that have the same one offer the same, and have as much of it taken."""
+        self.likes: list[int] = [VACANT] * rows
+        """By row, a number: rows that have the same one offer the same, and have as much of it taken. `VACANT`: a row
+        without node and pods."""
         self._numbers: BoundedCache[bytes, int] = BoundedCache(MOST_NUMBERS)
         self._moves: BoundedCache[tuple[int, int, int], tuple[Charge, int]] = BoundedCache(MOST_NUMBERS)
         """By number, charge and sign, the number after it. A charge is known by its identity, and kept."""
         self._latest = 0
-        self._offered: list[ResourceList] = [{}] * rows
+        self._offered: list[ResourceList | None] = [None] * rows
+        """None: there is no node."""
         self._view()
         self._alike = AlikeRows(self)
         self._tables: LruCache[Follows, RowTable] = LruCache(MOST_TABLES)
-        self._once: LruCache[Hashable, Any] = LruCache(MOST_READ)
+        self._once: LruCache[Hashable, dict[Hashable, Any]] = LruCache(MOST_READ)
+        """By what a pod asks for, what was read of it."""
+        self._latest_read: tuple[tuple[object, ...], dict[Hashable, Any]] = (None,) * 4, {}
+        """With the parts of the spec that say what the pod asks for."""
         self._charges: BoundedCache[int, tuple[tuple[Container, ...], Charge]] = BoundedCache(MOST_READ)
 
     def column(self, name: str) -> int:
@@ -90,16 +97,16 @@ class Totals:
 
     def offer(self, row: int, node: Node | None) -> None:
         """What the node says it has for pods; nothing when it is gone."""
-        offered = node.allocatable if node else {}
+        offered = node.allocatable if node else None
         if offered == self._offered[row]:
             return
         self._offered[row] = offered
-        amounts = self.counted(offered)
+        amounts = self.counted(offered) if offered else ()
         self.allocatable[:, row] = 0
         for column, amount in amounts:
             self.allocatable[column, row] = amount
-        self.most_pods[row] = offered[PODS].value if PODS in offered else 0
-        self.likes[row] = self._number(row)
+        self.most_pods[row] = offered[PODS].value if offered and PODS in offered else 0
+        self.likes[row] = VACANT if offered is None and self._has_no_pods(row) else self._number(row)
         self.log.append(row)
 
     def table(self, follows: Follows) -> Small:
@@ -107,21 +114,32 @@ class Totals:
         to be kept beyond the next change."""
         return self._tables.get(follows, lambda: RowTable(follows)).current(self.log, self._every_row)
 
-    def evaluated(self, follows: ByAmounts, rows: Rows) -> NDArray[np.signedinteger]:
+    def evaluated(self, follows: ByAmounts, rows: Rows) -> Small:
         """What follows from the amounts of these rows, evaluated once for those that are alike."""
         if len(rows) >= MANY:
             alike = self._alike
             alike.refresh()
-            if 2 * alike.count < len(rows):
-                of_row = alike.of_row if rows is self._every_row else alike.of_row[rows]
-                found: NDArray[np.signedinteger] = follows.of(alike.amounts)[of_row]
-                return found
-        return follows.of(SomeAmounts(self, selected(rows), len(rows)))
+            if alike.count <= len(rows):
+                return alike.evaluated(follows, None if rows is self._every_row else rows)
+        return follows.of(SomeAmounts(self, selected(rows), len(rows))).astype(np.int32, copy=False)
 
     def once(self, what: Hashable, pod: Pod, read: Callable[[], T]) -> T:
         """What is read from the amounts in a pod's spec, read once for all its replicas: adding them up takes longer
         than recognising them. `what` stands for the function."""
-        known: T = self._once.get((what, len(self.columns), _written(pod)), read)
+        known, key = self._read_of(pod), (what, len(self.columns))
+        if key not in known:
+            known[key] = read()
+        found: T = known[key]
+        return found
+
+    def _read_of(self, pod: Pod) -> dict[Hashable, Any]:
+        """What was read of pods that ask for the same."""
+        asking, (before, known) = ASKING(pod.spec), self._latest_read
+        # Several rules ask about a pod, one after the other.
+        if all(map(is_, asking, before)):
+            return known
+        known = self._once.get(_written(pod), dict)
+        self._latest_read = asking, known
         return known
 
     def charge_of(self, pod: Pod) -> Charge:
@@ -151,8 +169,8 @@ class Totals:
         for name in ("allocatable", "requested", "scored", "pods", "most_pods"):
             setattr(self, name, grown(getattr(self, name), rows))
         self._view()
-        self._offered += [{}] * (rows - len(self._offered))
-        self.likes += [0] * (rows - len(self.likes))
+        self._offered += [None] * (rows - len(self._offered))
+        self.likes += [VACANT] * (rows - len(self.likes))
 
     def _view(self) -> None:
         """Arrays were replaced. A pod changes single numbers, and views of the same in one line are quicker at that:
@@ -180,6 +198,9 @@ class Totals:
         self._pods_at[row] += sign
         self.likes[row] = self._number_after(row, charge, sign)
         self.log.append(row)
+
+    def _has_no_pods(self, row: int) -> bool:
+        return not (self.pods[row] or self.requested[:, row].any() or self.scored[:, row].any())
 
     def _number_after(self, row: int, charge: Charge, sign: int) -> int:
         move = self.likes[row], id(charge), sign
@@ -209,6 +230,7 @@ def is_counted(name: str) -> bool:
     return name in FIRST or is_scalar(name)
 
 
+@lru_cache(maxsize=MOST_READ)
 def is_scalar(name: str) -> bool:
     """Counted by name, and only for pods that ask for it (kube-scheduler spec 1.8)."""
     return (

@@ -48,6 +48,8 @@ class Evaluation:
         self._settled_blocks: dict[int, RowBlock] = {}
         """The same without pending pods."""
         self._ask = ask
+        self._one: Rows = np.zeros(1, np.int32)
+        """For a single row, which is what mostly changed."""
 
     def survey(self, table: VerdictTable, rows: Rows) -> None:
         """Put the answers of these rows into the table, kind by kind."""
@@ -62,6 +64,15 @@ class Evaluation:
                 table.codes[rows[columns.kind[rows] == VACANT]] = Code.VACANT
             else:
                 self._survey_kind(table, kind, rows)
+
+    def survey_row(self, table: VerdictTable, row: int) -> None:
+        """The same for one row."""
+        kind = self._columns.flat.kind[row]
+        if kind == VACANT:
+            table.codes[row] = Code.VACANT
+        else:
+            self._one[0] = row
+            self._survey_kind(table, kind, self._one)
 
     def program(self, table: VerdictTable, kind: int) -> Program:
         """What nodes of this kind are asked for the shape."""

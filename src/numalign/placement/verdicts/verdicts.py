@@ -95,6 +95,8 @@ class Judge(Protocol):
         """Put the answers of these rows into the table's codes."""
         ...
 
+    def survey_row(self, table: VerdictTable, row: int) -> None: ...
+
 
 class Verdicts:
     """The tables of the shapes asked for lately."""
@@ -136,11 +138,14 @@ class Verdicts:
     def refresh(self, table: VerdictTable) -> None:
         log = self._columns.log
         if table.seen == log.generation:
-            return
+            return None
         table.make_room(self._columns.room)
         seen, table.seen = table.seen, log.generation
+        if seen >= 0 and log.generation - seen == 1:
+            self.evaluated += 1
+            return self._judge.survey_row(table, log.last)
         rows = log.since(seen) if seen >= 0 else None
         if rows is None:
             rows = self._columns.every_row
         self.evaluated += len(rows)
-        self._judge.survey(table, rows)
+        return self._judge.survey(table, rows)

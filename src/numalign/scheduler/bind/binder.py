@@ -52,7 +52,7 @@ VOLUMES: Final = resources.of("v1", "persistentvolumes", "PersistentVolume", Per
 CLAIMS: Final = resources.of("v1", "persistentvolumeclaims", "PersistentVolumeClaim", PersistentVolumeClaim)
 
 
-def planned(pod: Pod, profile: Profile, world: ClusterState, node: str) -> VolumePlan | None:
+def volume_plan(pod: Pod, profile: Profile, world: ClusterState, node: str) -> VolumePlan | None:
     """The writes that the pod's claims need on that node; None: no claim needs one."""
     if profile.volumes is None or not pod.spec.volumes:
         return None

@@ -205,7 +205,8 @@ class Cluster:
         before, row = self.world.pods.get(uid), self._rows.get(node)
         if before is not None and before.row == row and _alike(before.pod, pod):
             return
-        self._release(uid)
+        if before is not None or uid in self._rowless_on:
+            self._release(uid)
         if row is None:
             self._put_rowless(uid, pod)
         else:

@@ -34,7 +34,9 @@ def totals(pod: Pod, rules: Sequence[Scored], world: ClusterState, rows: Rows, p
         prepared = scored.rule.prepare_score(pod, world, rows)
         if prepared is None:
             continue
-        part = scored.weight * scored.rule.normalized(prepared, scored.rule.score(prepared, rows))
+        part = scored.rule.normalized(prepared, scored.rule.score(prepared, rows))
+        if scored.weight != 1:
+            part = scored.weight * part
         total += part
         if parts is not None:
             parts[scored.rule.name] = part

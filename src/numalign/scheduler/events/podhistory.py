@@ -41,13 +41,6 @@ class PodHistory:
         self.left_out = 0
         self.lines: list[HistoryEntry] = []
 
-    def add(self, line: HistoryEntry) -> None:
-        lines = self.lines
-        if len(lines) == MOST_LINES:
-            del lines[FIRST_LINES]
-            self.left_out += 1
-        lines.append(line)
-
     @property
     def name(self) -> str:
         return self._pod.full_name
@@ -87,7 +80,11 @@ class PodHistories:
             if len(histories) >= self._most:
                 histories.popitem(last=False)
             story = histories[uid] = PodHistory(pod)
-        story.add(HistoryEntry(self._now(), what, fields))
+        lines = story.lines
+        if len(lines) == MOST_LINES:
+            del lines[FIRST_LINES]
+            story.left_out += 1
+        lines.append(HistoryEntry(self._now(), what, fields))
 
 
 def _log(level: int, pod: ObjectMeta, what: str, fields: Mapping[str, object]) -> None:

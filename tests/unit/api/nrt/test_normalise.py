@@ -14,8 +14,7 @@ from numalign.api.attributes.deviceclasses import DeviceCount
 from numalign.api.attributes.managers import MemoryZone
 from numalign.api.attributes.repairs import Guess, GuessCode
 from numalign.api.decode import structs
-from numalign.api.nrt import fingerprint, normalise
-from numalign.api.nrt import wire as nrtwire
+from numalign.api.nrt import fingerprint, normalise, wire
 from numalign.api.nrt.nodetopology import Amounts, Fingerprint, NodeTopology, Zone
 from numalign.api.nrt.placementcodec import Payload
 from numalign.api.nrt.topologymanager import TopologyManager
@@ -38,26 +37,26 @@ def read(attributes: dict[str, str], annotation: str = "", **changes: Any) -> No
     zone = {"name": "node-0", "type": "Node"}
     listed = [{"name": name, "value": value} for name, value in attributes.items()]
     report = {"metadata": {"name": "n", "annotations": annotations}, "zones": [zone], "attributes": listed}
-    return normalise.normalise(nrtwire.decode(report | changes))
+    return normalise.normalise(wire.decode(report | changes))
 
 
 @given(some.topologies())
 @settings(suppress_health_check=[HealthCheck.too_slow], max_examples=40)
 def test_a_topology_is_read_back_from_its_bytes(topology: NodeTopology) -> None:
-    assert normalise.normalise(nrtwire.decode(structs.encode(normalise.encode(topology)))) == topology
+    assert normalise.normalise(wire.decode(structs.encode(normalise.encode(topology)))) == topology
 
 
 @pytest.mark.slow
 @given(some.topologies())
 @settings(suppress_health_check=[HealthCheck.too_slow], max_examples=1_000)
 def test_a_thousand_topologies_are_read_back_from_their_bytes(topology: NodeTopology) -> None:
-    assert normalise.normalise(nrtwire.decode(structs.encode(normalise.encode(topology)))) == topology
+    assert normalise.normalise(wire.decode(structs.encode(normalise.encode(topology)))) == topology
 
 
 @given(some.topologies())
 @settings(suppress_health_check=[HealthCheck.too_slow], max_examples=20)
 def test_v1alpha1_keeps_zones_policy_and_scope(topology: NodeTopology) -> None:
-    again = normalise.normalise(nrtwire.decode(structs.encode(normalise.encode(topology, "v1alpha1"))))
+    again = normalise.normalise(wire.decode(structs.encode(normalise.encode(topology, "v1alpha1"))))
     assert (again.node, again.zones, again.manager.policy) == (topology.node, topology.zones, topology.manager.policy)
     assert topology.manager.policy == "none" or again.manager.scope == topology.manager.scope
 
@@ -93,7 +92,7 @@ def test_what_two_reports_say_alike_is_the_same_object() -> None:
     distances = {0: 10, 1: 21}
     zones = (Zone(id=0, resources={"cpu": Amounts(8000, 7000, 5000)}, costs=distances), Zone(id=1, resources={}))
     written = normalise.encode(NodeTopology(node="n", zones=zones, facts=NodeFacts(memory=memory, devices=devices)))
-    one, other = (normalise.normalise(nrtwire.decode(structs.encode(written))) for _ in range(2))
+    one, other = (normalise.normalise(wire.decode(structs.encode(written))) for _ in range(2))
     assert one.zones[0].resources["cpu"] is other.zones[0].resources["cpu"]
     assert one.zones[0].costs is other.zones[0].costs
     assert all(map(is_, one.facts.memory or (), other.facts.memory or ()))
@@ -182,7 +181,7 @@ JUNK = st.recursive(
 
 @given(st.dictionaries(st.sampled_from(["topologyPolicies", "zones", "attributes"]), JUNK))
 def test_no_report_with_a_name_is_lost(document: dict[str, Any]) -> None:
-    assert normalise.normalise(nrtwire.decode(document | {"metadata": {"name": "n"}})).node == "n"
+    assert normalise.normalise(wire.decode(document | {"metadata": {"name": "n"}})).node == "n"
 
 
 def test_what_could_not_be_decoded_is_among_the_guesses() -> None:

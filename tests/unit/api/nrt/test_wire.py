@@ -7,8 +7,8 @@ import pytest
 
 from numalign.api.decode import structs
 from numalign.api.errors import BadObject
-from numalign.api.nrt import wire as nrtwire
-from numalign.api.nrt.wire import Attribute, Cost, NodeResourceTopology, Resource, Salvaged, Zone
+from numalign.api.nrt import wire
+from numalign.api.nrt.wire import Attribute, Cost, NodeResourceTopology, PublishedZone, Resource, Salvaged
 from numalign.api.objects.meta import ObjectMeta
 
 REPORT: dict[str, Any] = {
@@ -34,7 +34,7 @@ STRUCT = NodeResourceTopology(
     metadata=ObjectMeta(name="worker-7"),
     topology_policies=("RestrictedPodLevel",),
     zones=(
-        Zone(
+        PublishedZone(
             name="node-0",
             type="Node",
             parent="socket-0",
@@ -62,7 +62,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "raw", [REPORT, json.dumps(REPORT), json.dumps(REPORT).encode()], ids=["mapping", "str", "bytes"]
 )
 def test_a_report_is_read_from_bytes_or_a_mapping(raw: Any) -> None:
-    assert nrtwire.decode(raw) == STRUCT
+    assert wire.decode(raw) == STRUCT
 
 
 def test_required_fields_are_written_even_if_empty() -> None:
@@ -75,25 +75,25 @@ def test_required_fields_are_written_even_if_empty() -> None:
 
 
 def test_an_odd_zone_costs_that_zone_and_is_noted() -> None:
-    report = nrtwire.decode(REPORT | {"zones": [{"name": 3, "type": "Node"}, *REPORT["zones"]]})
+    report = wire.decode(REPORT | {"zones": [{"name": 3, "type": "Node"}, *REPORT["zones"]]})
     assert isinstance(report, Salvaged)
-    assert report.zones == (Zone(type="Node"), *(STRUCT.zones or ()))
+    assert report.zones == (PublishedZone(type="Node"), *(STRUCT.zones or ()))
     assert [guess.field for guess in report.dropped] == ["zones[0].name"]
 
 
 def test_a_number_too_large_for_any_float_costs_only_itself() -> None:
     raw = json.dumps(REPORT).replace('"8"', "1e999").encode()
-    zones = nrtwire.decode(raw).zones or ()
+    zones = wire.decode(raw).zones or ()
     assert zones[0].resources[0].capacity == float("inf")
 
 
 def test_nulls_are_absent_fields() -> None:
-    report = nrtwire.decode(b'{"metadata":{"name":"n","labels":null},"zones":null,"attributes":null}')
+    report = wire.decode(b'{"metadata":{"name":"n","labels":null},"zones":null,"attributes":null}')
     assert report == NodeResourceTopology(metadata=ObjectMeta(name="n"))
 
 
 @pytest.mark.parametrize("raw, field", REFUSED.values(), ids=REFUSED)
 def test_anything_else_is_a_bad_object(raw: Any, field: str) -> None:
     with pytest.raises(BadObject) as problem:
-        nrtwire.decode(raw)
+        wire.decode(raw)
     assert (problem.value.kind, problem.value.field) == ("NodeResourceTopology", field)

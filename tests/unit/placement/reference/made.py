@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from numalign.api.decode import quantity
 from numalign.api.nrt.placementcodec import ContainerRef
-from numalign.api.nrt.wire import Attribute, Cost, NodeResourceTopology, Resource, Zone
+from numalign.api.nrt.wire import Attribute, Cost, NodeResourceTopology, PublishedZone, Resource
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.node import Node, NodeStatus
 from numalign.api.objects.pod import Container, Pod, PodSpec, PodStatus, ResourceList, ResourceRequirements
@@ -52,17 +52,19 @@ def node(**allocatable: str | int) -> Node:
     return Node(metadata=ObjectMeta(name="n"), status=NodeStatus(allocatable=offered))
 
 
-def zone(zone_id: int | str, costs: Mapping[int, int] | None = None, **free: str | int) -> Zone:
+def zone(zone_id: int | str, costs: Mapping[int, int] | None = None, **free: str | int) -> PublishedZone:
     name = f"node-{zone_id}" if isinstance(zone_id, int) else zone_id
     resources = tuple(
         Resource(name=name, capacity="100Gi", allocatable="50Gi", available=str(amount))
         for name, amount in named(free).items()
     )
     distances = tuple(Cost(name=f"node-{other}", value=cost) for other, cost in (costs or {}).items())
-    return Zone(name=name, type="Node", costs=distances, resources=resources)
+    return PublishedZone(name=name, type="Node", costs=distances, resources=resources)
 
 
-def report(*zones: Zone, scope: str = "container", policy: str = SINGLE, max_zones: str = "8") -> NodeResourceTopology:
+def report(
+    *zones: PublishedZone, scope: str = "container", policy: str = SINGLE, max_zones: str = "8"
+) -> NodeResourceTopology:
     settings = {
         "topologyManagerPolicy": policy,
         "topologyManagerScope": scope,
@@ -72,7 +74,7 @@ def report(*zones: Zone, scope: str = "container", policy: str = SINGLE, max_zon
     return NodeResourceTopology(metadata=ObjectMeta(name="n"), zones=zones, attributes=attributes)
 
 
-def seen(*zones: Zone, scope: str = "container", policy: str = SINGLE, max_zones: str = "8") -> Seen:
+def seen(*zones: PublishedZone, scope: str = "container", policy: str = SINGLE, max_zones: str = "8") -> Seen:
     return Seen(reading=numanodes.read(report(*zones, scope=scope, policy=policy, max_zones=max_zones)))
 
 

@@ -6,7 +6,7 @@ import pytest
 from msgspec import structs
 
 from numalign.api.nrt.placementcodec import ContainerRef
-from numalign.api.nrt.wire import NodeResourceTopology, Resource, Zone
+from numalign.api.nrt.wire import NodeResourceTopology, PublishedZone, Resource
 from numalign.api.objects.pod import Pod
 from numalign.placement.reference import eviction
 from numalign.placement.reference.eviction import Impossible
@@ -94,8 +94,8 @@ def test_what_cannot_be_simulated_has_a_cause(
 
 def test_of_a_resource_that_is_listed_twice_the_first_entry_grows() -> None:
     entry = Resource(name="cpu", allocatable="9", available="1")
-    report = made.report(Zone(name="node-0", type="Socket", resources=(entry, entry)), zone("other", cpu=1))
+    report = made.report(PublishedZone(name="node-0", type="Socket", resources=(entry, entry)), zone("other", cpu=1))
     after = eviction.simulate(report, [pod(container(cpu=2, memory=1))], ON_0)
     assert isinstance(after, NodeResourceTopology)
     grown = structs.replace(entry, available="3")
-    assert after.zones == (Zone(name="node-0", type="Socket", resources=(grown, entry)), zone("other", cpu=1))
+    assert after.zones == (PublishedZone(name="node-0", type="Socket", resources=(grown, entry)), zone("other", cpu=1))

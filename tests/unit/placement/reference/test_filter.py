@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numalign.api.nrt.wire import Zone
+from numalign.api.nrt.wire import PublishedZone
 from numalign.api.objects import qos
 from numalign.api.objects.pod import Pod
 from numalign.api.objects.qos import QoS
@@ -26,11 +26,11 @@ FREE_FOR_ALL = container()
 PRESENT = classes.present_on(made.node())
 
 
-def decided(wanted: Pod, *zones: Zone, scope: str = "container", policy: str = made.SINGLE) -> Status:
+def decided(wanted: Pod, *zones: PublishedZone, scope: str = "container", policy: str = made.SINGLE) -> Status:
     return filter.decide(demand.of(wanted), PRESENT, made.seen(*zones, scope=scope, policy=policy)).status
 
 
-CONTAINERS: dict[str, tuple[Pod, tuple[Zone, ...], Status]] = {
+CONTAINERS: dict[str, tuple[Pod, tuple[PublishedZone, ...], Status]] = {
     "two containers on a zone each": (pod(THREE, THREE), TWO, status.SUCCESS),
     "a third finds no room": (pod(THREE, THREE, THREE), TWO, status.CONTAINER),
     "a container larger than a zone": (pod(BIG), TWO, status.CONTAINER),
@@ -105,7 +105,7 @@ CONTAINERS: dict[str, tuple[Pod, tuple[Zone, ...], Status]] = {
 
 
 @pytest.mark.parametrize("wanted, zones, expected", CONTAINERS.values(), ids=CONTAINERS)
-def test_each_container_needs_one_zone(wanted: Pod, zones: tuple[Zone, ...], expected: Status) -> None:
+def test_each_container_needs_one_zone(wanted: Pod, zones: tuple[PublishedZone, ...], expected: Status) -> None:
     assert decided(wanted, *zones) == expected
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numalign.api.nrt.wire import Attribute, Cost, NodeResourceTopology, Resource, Zone
+from numalign.api.nrt.wire import Attribute, Cost, NodeResourceTopology, PublishedZone, Resource
 from numalign.api.objects.pod import Pod
 from numalign.api.objects.qos import QoS
 from numalign.placement.reference import classes, demand, eviction, filter, numanodes, scoring
@@ -25,7 +25,7 @@ written = (
 )
 zone_names = st.integers(-1, 66).map("node-{}".format) | st.text(max_size=6)
 zones = st.builds(
-    Zone,
+    PublishedZone,
     name=zone_names,
     type=st.sampled_from(["Node", "Node", "Node", "Socket", ""]),
     costs=st.lists(st.builds(Cost, name=zone_names, value=st.none() | st.integers()), max_size=3).map(tuple),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numalign.api.nrt.wire import Zone
+from numalign.api.nrt.wire import PublishedZone
 from numalign.api.objects.pod import Pod
 from numalign.api.objects.qos import QoS
 from numalign.placement.reference import demand, leastnuma, numanodes, scoring
@@ -24,11 +24,13 @@ FAR = {2: {0: 20, 1: 20, 2: 10, 3: 12}, 3: {0: 20, 1: 20, 2: 12, 3: 10}}
 COSTS = NEAR | FAR
 
 
-def four(*gpus: int) -> tuple[Zone, ...]:
+def four(*gpus: int) -> tuple[PublishedZone, ...]:
     return tuple(zone(place, COSTS[place], cpu=8, memory=9, gpu=count) for place, count in enumerate(gpus))
 
 
-def scored(wanted: Pod, *zones: Zone, scope: str = "container", policy: str = "none", max_zones: str = "8") -> int:
+def scored(
+    wanted: Pod, *zones: PublishedZone, scope: str = "container", policy: str = "none", max_zones: str = "8"
+) -> int:
     seen = made.seen(*zones, scope=scope, policy=policy, max_zones=max_zones)
     return scoring.score(demand.of(wanted), seen, ReferenceScoring(Strategy.LEAST_NUMA_NODES))
 
@@ -44,7 +46,7 @@ def asking(**wanted: int) -> Demand:
 SIX = guaranteed(cpu=6)
 HALVES = (zone(0, cpu=4), zone(1, cpu=4))
 
-SCORES: dict[str, tuple[Pod, tuple[Zone, ...], str, int]] = {
+SCORES: dict[str, tuple[Pod, tuple[PublishedZone, ...], str, int]] = {
     "one zone": (guaranteed(cpu=4), HALVES, "8", 94),
     "two zones": (SIX, HALVES, "8", 82),
     "two that are close": (guaranteed(cpu=1, gpu=2), four(1, 1, 0, 0), "8", 82),
@@ -74,7 +76,7 @@ SCORES: dict[str, tuple[Pod, tuple[Zone, ...], str, int]] = {
 @pytest.mark.parametrize("wanted, zones, max_zones, expected", SCORES.values(), ids=SCORES)
 @pytest.mark.parametrize("policy, scope", [("none", "container"), ("restricted", "pod"), ("single-numa-node", "pod")])
 def test_fewer_and_closer_zones_are_better_under_every_policy(
-    wanted: Pod, zones: tuple[Zone, ...], max_zones: str, expected: int, policy: str, scope: str
+    wanted: Pod, zones: tuple[PublishedZone, ...], max_zones: str, expected: int, policy: str, scope: str
 ) -> None:
     assert scored(wanted, *zones, scope=scope, policy=policy, max_zones=max_zones) == expected
 

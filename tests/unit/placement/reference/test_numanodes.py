@@ -4,7 +4,7 @@ import pytest
 from msgspec import structs
 
 from numalign.api.nrt.topologymanager import TopologyManager
-from numalign.api.nrt.wire import Attribute, NodeResourceTopology, Resource, Written, Zone
+from numalign.api.nrt.wire import Attribute, NodeResourceTopology, PublishedZone, Resource, Written
 from numalign.placement.reference import numanodes
 from tests.unit.placement.reference import made
 from tests.unit.placement.reference.made import zone
@@ -24,7 +24,7 @@ def test_zones_of_other_names_are_left_out(name: str) -> None:
 
 
 def test_zones_of_other_types_are_left_out() -> None:
-    assert numanodes.of_zones((structs.replace(zone(0), type="node"), Zone(name="node-1"))) == ()
+    assert numanodes.of_zones((structs.replace(zone(0), type="node"), PublishedZone(name="node-1"))) == ()
 
 
 def test_the_order_of_the_report_is_kept_and_ids_may_repeat() -> None:
@@ -34,7 +34,9 @@ def test_the_order_of_the_report_is_kept_and_ids_may_repeat() -> None:
 
 
 def test_of_a_resource_that_is_listed_twice_the_last_entry_counts() -> None:
-    doubled = Zone(name="node-0", type="Node", resources=(*zone(0, cpu=1).resources, *zone(0, cpu=2).resources))
+    doubled = PublishedZone(
+        name="node-0", type="Node", resources=(*zone(0, cpu=1).resources, *zone(0, cpu=2).resources)
+    )
     assert numanodes.of_zones((doubled,))[0].free == {"cpu": 2 * 10**9}
 
 
@@ -51,7 +53,7 @@ AMOUNTS: dict[str, tuple[Written, int]] = {
 
 @pytest.mark.parametrize("written, nanos", AMOUNTS.values(), ids=AMOUNTS)
 def test_whatever_is_written_the_resource_is_listed(written: Written, nanos: int) -> None:
-    odd = Zone(name="node-0", type="Node", resources=(Resource(name="cpu", available=written),))
+    odd = PublishedZone(name="node-0", type="Node", resources=(Resource(name="cpu", available=written),))
     assert numanodes.of_zones((odd,))[0].free == {"cpu": nanos}
 
 

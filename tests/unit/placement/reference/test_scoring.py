@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numalign.api.decode.quantity import NANO
-from numalign.api.nrt.wire import Zone
+from numalign.api.nrt.wire import PublishedZone
 from numalign.api.objects.pod import Pod
 from numalign.api.objects.qos import QoS
 from numalign.placement import referenceargs
@@ -31,7 +31,7 @@ def scored(wanted: Pod, seen: Seen, strategy: Strategy, **weights: int) -> int:
 
 
 # The worked examples of scheduler plugin spec 8.4, and what it says beside them.
-RATED: dict[str, tuple[Strategy, Pod, tuple[Zone, ...], int]] = {
+RATED: dict[str, tuple[Strategy, Pod, tuple[PublishedZone, ...], int]] = {
     "least": (LEAST, SMALL, (zone(0, cpu=4, memory="500Mi"),), 73),
     "most": (MOST, SMALL, (zone(0, cpu=4, memory="500Mi"),), 27),
     "balanced": (BALANCED, SMALL, (zone(0, cpu=4, memory="500Mi"),), 89),
@@ -69,7 +69,7 @@ RATED: dict[str, tuple[Strategy, Pod, tuple[Zone, ...], int]] = {
 
 @pytest.mark.parametrize("strategy, wanted, zones, expected", RATED.values(), ids=RATED)
 def test_zones_are_rated_and_the_lowest_rating_counts(
-    strategy: Strategy, wanted: Pod, zones: tuple[Zone, ...], expected: int
+    strategy: Strategy, wanted: Pod, zones: tuple[PublishedZone, ...], expected: int
 ) -> None:
     assert scored(wanted, made.seen(*zones), strategy) == expected
 

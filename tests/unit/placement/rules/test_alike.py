@@ -16,7 +16,7 @@ from numalign.api.schedulerconfig import pluginargs
 from numalign.api.schedulerconfig.pluginargs import ScoringStrategy
 from numalign.placement.columns.changelog import LENGTH
 from numalign.placement.rules import totals as totals_module
-from numalign.placement.rules.alike import AlikeRows, SomeAmounts
+from numalign.placement.rules.alike import VACANT, AlikeRows, SomeAmounts
 from numalign.placement.rules.resources import strategies
 from numalign.placement.rules.resources.balanced import AddedPod
 from numalign.placement.rules.resources.resourcesfit import FitCodes, ResourceRequest, ScoredPod
@@ -76,12 +76,33 @@ def test_tables_by_likeness_equal_tables_row_by_row(played: list[tuple[str, int,
     with patch.object(totals_module, "MANY", 0):
         for verb, row, what in (*played, ("ask", 0, None)):
             play(totals, verb, row, what)
-            every = range(len(totals.pods))
+            every = np.flatnonzero(totals.likes)
             for each in follows(totals) if verb == "ask" else ():
-                expected = [each.row(one) for one in every]
-                assert totals.table(each).tolist() == expected
-                assert each.rows(np.array(every[1::2])).tolist() == expected[1::2]
-                assert each.of(SomeAmounts(totals, slice(None), len(every))).tolist() == expected
+                expected = [each.row(row) for row in every.tolist()]
+                assert totals.table(each)[every].tolist() == expected
+                assert each.rows(every[1::2]).tolist() == expected[1::2]
+                assert each.of(SomeAmounts(totals, every, len(every))).tolist() == expected
+
+
+@given(st.lists(changes, max_size=40), st.sampled_from([*NODES, MORE, None]))
+def test_a_row_without_node_and_pods_is_vacant(played: list[tuple[str, int, Any]], node: Node | None) -> None:
+    totals = Totals(ROWS)
+    for change in played:
+        play(totals, *change)
+        for row, number in enumerate(totals.likes):
+            if number == VACANT:
+                assert not any(part[..., row].any() for part in (totals.allocatable, totals.requested, totals.scored))
+                assert (totals.pods[row], totals.most_pods[row]) == (0, 0)
+    totals.offer(ROWS - 1, node)
+    assert node is None or totals.likes[ROWS - 1] != VACANT
+
+
+def test_a_node_that_offers_nothing_is_there() -> None:
+    totals = Totals(1)
+    totals.offer(0, Node())
+    assert totals.likes != [VACANT]
+    totals.offer(0, None)
+    assert totals.likes == [VACANT]
 
 
 @given(st.lists(changes, max_size=40))
@@ -109,9 +130,8 @@ class Counting:
         return np.zeros(amounts.count, np.int32)
 
 
-@pytest.mark.parametrize("apart, asked", [(0, 2), (300, 302), (600, 1000)])
+@pytest.mark.parametrize("apart, asked", [(0, 1), (300, 301), (900, 900)])
 def test_few_kinds_are_evaluated_instead_of_many_rows(apart: int, asked: int) -> None:
-    """As many as there are, and the rows themselves where most rows are of a kind of their own."""
     totals, counting = Totals(1000), Counting()
     for row in range(900):
         totals.offer(row, NODES[1])

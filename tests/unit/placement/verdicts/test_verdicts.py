@@ -28,6 +28,9 @@ class FreePods:
     def survey(self, table: VerdictTable, rows: Rows) -> None:
         table.codes[rows] = [self._row(table, row) for row in rows.tolist()]
 
+    def survey_row(self, table: VerdictTable, row: int) -> None:
+        table.codes[row] = self._row(table, row)
+
 
 def shape(cpu: int = 1, shapes: Shapes | None = None) -> Shape:
     return (shapes or Shapes()).intern(made.pod("p", made.container("c", cpu=cpu)))

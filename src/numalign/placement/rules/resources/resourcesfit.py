@@ -21,8 +21,8 @@ from numalign.placement.rules.alike import SomeAmounts
 from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.resources import strategies
 from numalign.placement.rules.resources.strategies import Addition, AllocationScore
-from numalign.placement.rules.rowclasses import Follows
-from numalign.placement.rules.rule import FITS, Codes, Refusal, Rows, Scores
+from numalign.placement.rules.rowclasses import Follows, Small
+from numalign.placement.rules.rule import FITS, Codes, Refusal, Rows, Scores, span
 from numalign.placement.rules.totals import Charge, Totals
 
 TOO_MANY_PODS: Final = "Too many pods"
@@ -64,18 +64,26 @@ class FitCodes(Struct, frozen=True):
     amounts: Totals
 
     def rows(self, rows: Rows) -> Codes:
-        return self.amounts.evaluated(self, rows).astype(np.int32, copy=False)
+        return self.amounts.evaluated(self, rows)
 
     def of(self, amounts: SomeAmounts) -> Codes:
+        fits = amounts.pods < amounts.most_pods
+        for want in self.wants:
+            fits &= amounts.offered(want.column) - amounts.requested(want.column) >= want.amount
+        codes = np.zeros(amounts.count, np.int32)
+        if not fits.all():
+            # Why not is only of interest where it is so.
+            refused = np.flatnonzero(~fits)
+            codes[refused] = self._refusals(amounts.some(refused))
+        return codes
+
+    def _refusals(self, amounts: SomeAmounts) -> Codes:
         codes = FULL * (amounts.pods >= amounts.most_pods).astype(np.int32)
         for place, want in enumerate(self.wants):
             offered = amounts.offered(want.column)
             lacking = want.amount > offered - amounts.requested(want.column)
-            if not lacking.any():
-                continue
-            short = np.flatnonzero(lacking)
-            codes[short] |= _bit(place)
-            codes[short[want.amount > offered[short]]] |= TOO_LARGE
+            codes |= lacking * np.int32(_bit(place))
+            codes |= (lacking & (want.amount > offered)) * np.int32(TOO_LARGE)
         return codes
 
     def row(self, row: int) -> int:
@@ -110,8 +118,8 @@ class ScoredPod(Struct, frozen=True):
     additions: tuple[Addition, ...]
     amounts: Totals
 
-    def rows(self, rows: Rows) -> Scores:
-        return self.amounts.evaluated(self, rows).astype(np.int64, copy=False)
+    def rows(self, rows: Rows) -> Small:
+        return self.amounts.evaluated(self, rows)
 
     def of(self, amounts: SomeAmounts) -> Scores:
         return self.strategy.rows(strategies.usages(self.additions, amounts, as_scored=True), amounts.count)
@@ -149,7 +157,7 @@ class NodeResourcesFit:
         return ScoredPod(strategy=self._strategy, additions=additions, amounts=world.totals)
 
     def score(self, prepared: ScoredPod, rows: Rows) -> Scores:
-        return prepared.amounts.table(prepared)[rows].astype(np.int64)
+        return prepared.amounts.table(prepared)[span(rows)].astype(np.int64)
 
     def normalized(self, prepared: ScoredPod, raw: Scores) -> Scores:
         return raw

@@ -18,7 +18,7 @@ import msgspec
 from numalign.agent.inventory.inventory import Mode
 from numalign.agent.publish import forms, publish
 from numalign.api.decode import structs
-from numalign.api.nrt import wire as nrtwire
+from numalign.api.nrt import wire
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.kubelet.report import plainreport, report
 from numalign.simulator import trees
@@ -71,7 +71,7 @@ def without(tree: Tree, attributes: tuple[str, ...]) -> Tree:
 
 def _shuffle(tree: Tree, chances: random.Random) -> None:
     for zone in tree["zones"]:
-        if zone["type"] == nrtwire.NUMA_ZONE and "resources" in zone:
+        if zone["type"] == wire.NUMA_ZONE and "resources" in zone:
             chances.shuffle(zone["resources"])
 
 

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from numalign.api.decode import quantity
 from numalign.api.nrt import fingerprint, normalise, topologymanager
-from numalign.api.nrt.wire import Attribute, NodeResourceTopology, Resource, Zone
+from numalign.api.nrt.wire import Attribute, NodeResourceTopology, PublishedZone, Resource
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements
 from numalign.placement.reference.caches.cache import Cache
@@ -34,9 +34,9 @@ def report(
     )
 
 
-def zone(name: str, amounts: Mapping[str, str], kind: str = "Node") -> Zone:
+def zone(name: str, amounts: Mapping[str, str], kind: str = "Node") -> PublishedZone:
     resources = (Resource(name=each, capacity=text, allocatable=text, available=text) for each, text in amounts.items())
-    return Zone(name=name, type=kind, resources=tuple(resources))
+    return PublishedZone(name=name, type=kind, resources=tuple(resources))
 
 
 def signed(plain: NodeResourceTopology, pods: Iterable[Pod], method: str | None = None) -> NodeResourceTopology:

@@ -3,8 +3,7 @@ import random
 import pytest
 
 from numalign.api.decode import structs
-from numalign.api.nrt import normalise
-from numalign.api.nrt import wire as nrtwire
+from numalign.api.nrt import normalise, wire
 from numalign.kubelet import start
 from numalign.kubelet.machine import presets
 from numalign.kubelet.report import report
@@ -37,13 +36,13 @@ def changed(**parts: object) -> Tree:
 
 def test_both_versions_are_served_and_the_second_one_is_stored() -> None:
     crd = nrtcrd.crd()
-    assert [each.resource.version for each in registry.custom_resources(crd)] == [nrtwire.V1ALPHA1, nrtwire.V1ALPHA2]
+    assert [each.resource.version for each in registry.custom_resources(crd)] == [wire.V1ALPHA1, wire.V1ALPHA2]
     assert [each["storage"] for each in crd["spec"]["versions"]] == [False, True]
 
 
 def test_our_own_reports_keep_the_schema_and_come_back_whole() -> None:
     stored = server().create(nrtcrd.RESOURCE, tree())
-    assert normalise.normalise(nrtwire.decode(stored)) == normalise.normalise(nrtwire.decode(tree()))
+    assert normalise.normalise(wire.decode(stored)) == normalise.normalise(wire.decode(tree()))
 
 
 ZONE = {"name": "node-0", "type": "Node"}
