@@ -21,7 +21,7 @@ from numalign.placement.columns.columns import NONE_PENDING, UNREPORTED, VACANT
 from numalign.placement.columns.holdings import Holding
 from numalign.placement.columns.requests import Ask, Program
 from numalign.placement.columns.shapes import Shape
-from numalign.placement.commit.committer import NOBODY_COMES, CommittedPod
+from numalign.placement.commit.committer import NO_PODS, CommittedPod
 from numalign.placement.decisions import LAST_RESORT
 from numalign.placement.engine import Engine
 from numalign.placement.exact import ExactFlavour
@@ -185,7 +185,7 @@ class ExactWhatIf:
             return supposed
         return _revised(supposed, {each.uid: each for each in self._flavour.committer.revised(supposed)})
 
-    def _admits_all(self, row: Row, pods: Sequence[Pod], coming: Mapping[str, Pod] = NOBODY_COMES) -> bool:
+    def _admits_all(self, row: Row, pods: Sequence[Pod], coming: Mapping[str, Pod] = NO_PODS) -> bool:
         """Whether all these pods are admitted together."""
         known = dict(coming)
         for pod in pods:
