@@ -35,7 +35,7 @@ from numalign.placement.ledger.sync import LedgerSync
 from numalign.placement.rowmodel.evaluate import RowVerdict, Verdict
 
 NOT_DECIDED = RowVerdict(code=Verdict.NOT_DECIDED)
-NO_PODS: Final[Mapping[str, Pod]] = MappingProxyType({})
+NONE_COMING: Final[Mapping[str, Pod]] = MappingProxyType({})
 MOST_ALONE: Final = 4096
 """Placements that are cached."""
 Looks = tuple[object, ...]
@@ -59,7 +59,7 @@ class Committer:
         self._alone: BoundedCache[Looks, Placement] = BoundedCache(MOST_ALONE)
         """Where no pod is pending, and numbers alone decide."""
 
-    def place(self, pod: Pod, shape: Shape, row: Row, coming: Mapping[str, Pod] = NO_PODS) -> CommittedPod | None:
+    def place(self, pod: Pod, shape: Shape, row: Row, coming: Mapping[str, Pod] = NONE_COMING) -> CommittedPod | None:
         """The pod's placement; None: it is not certain that the kubelet admits it in every order of arrival.
 
         `coming`: pods by uid that the row has as pending and that the ledger does not have."""
