@@ -21,7 +21,7 @@ from numalign.placement.columns.shapes import Shape
 from numalign.placement.decisions import Certainty, Codes, Decision
 from numalign.placement.engine import Engine
 from numalign.placement.explain import whatif as engines
-from numalign.placement.explain.whatif import NO_PODS, NOBODY_HOLDS, WhatIf
+from numalign.placement.explain.whatif import NO_HOLDERS, NO_PODS, WhatIf
 from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.rule import FITS, FilterRule, Prepared, Refusal, Rows, span
 from numalign.scheduler.profiles import Profile
@@ -264,7 +264,7 @@ class NoZones:
         return True
 
     def holders(self, row: int) -> Mapping[str, int]:
-        return NOBODY_HOLDS
+        return NO_HOLDERS
 
     def is_possible(self, row: int) -> bool:
         return True
