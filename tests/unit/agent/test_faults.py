@@ -1,5 +1,5 @@
-"""Through faults of the kubelet, its files and the clock, the agent publishes only states that the node has or had; a period
-and a second after the fault it publishes the current one."""
+"""Through faults of the kubelet, its files and the clock, the agent publishes only states that the node has or had. The
+current state is published at most a period and a second after the fault."""
 
 from __future__ import annotations
 

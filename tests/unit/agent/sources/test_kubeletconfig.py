@@ -184,9 +184,7 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("text, why", UNREADABLE.values(), ids=UNREADABLE)
-def test_without_a_readable_source_defaults_are_assumed_and_reported(
-    text: str | None, why: str, tmp_path: Path
-) -> None:
+def test_without_a_readable_source_defaults_are_assumed(text: str | None, why: str, tmp_path: Path) -> None:
     if text is not None:
         put(tmp_path, MAIN, text)
     found = read(tmp_path)

@@ -32,9 +32,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize("name, native, extended, hugepages, pod_level", NAMES)
-def test_the_name_determines_the_class(
-    name: str, native: bool, extended: bool, hugepages: bool, pod_level: bool
-) -> None:
+def test_the_name_defines_the_class(name: str, native: bool, extended: bool, hugepages: bool, pod_level: bool) -> None:
     assert resourcenames.is_native(name) is native
     assert resourcenames.is_extended(name) is extended
     assert resourcenames.is_hugepages(name) is hugepages
