@@ -188,7 +188,7 @@ def test_an_admitted_pod_learns_where_each_container_sits() -> None:
     assert (placed.cpu_isolation, placed.memory_isolation) == ("container", "container")
 
 
-def test_a_container_that_nobody_pins_runs_on_the_shared_cpus() -> None:
+def test_a_container_that_is_not_pinned_runs_on_the_shared_cpus() -> None:
     placed = runs.answer(made.kubelet(memory=True), made.pod("p", made.container(burstable=True))).placement["c"]
     assert (placed.affinity, placed.cpus, placed.memory, placed.devices) == (Hint(0b11, True), None, (), {})
     assert (placed.cpu_isolation, placed.memory_isolation) == ("host", "host")

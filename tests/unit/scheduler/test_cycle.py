@@ -71,7 +71,7 @@ def test_a_pod_with_a_node_is_assumed_there_and_handed_on_to_be_bound() -> None:
     assert turning.queue.flights.get("uid-p") is not None
 
 
-def test_a_pod_without_one_is_parked_and_told() -> None:
+def test_a_pod_without_one_is_parked_and_reported() -> None:
     turning = Turning("a")
     turning.turn(trainer("p", gpus=9))
     assert waitingpods.names(turning.queue) == {"unschedulable": ["p"]}

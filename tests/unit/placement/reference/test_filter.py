@@ -168,7 +168,7 @@ PREEMPTIONS: dict[str, tuple[Preemption, Status]] = {
 
 
 @pytest.mark.parametrize("preemption, expected", PREEMPTIONS.values(), ids=PREEMPTIONS)
-def test_victims_are_taken_off_first_and_their_node_is_not_told_on(preemption: Preemption, expected: Status) -> None:
+def test_victims_are_removed_first_and_their_node_is_not_marked(preemption: Preemption, expected: Status) -> None:
     seen = made.seen(zone(0, cpu=1, memory="1Gi"), zone(1, memory="1Gi"))
     assert filter.decide(demand.of(pod(THREE)), PRESENT, seen, preemption) == FilterResult(expected)
 

@@ -57,7 +57,7 @@ def test_of_many_pods_those_not_heard_of_for_longest_are_forgotten() -> None:
     assert [len(kept.of(f"default/{name}")) for name in "abc"] == [1, 0, 1]
 
 
-def test_somebody_who_keeps_nothing_keeps_nothing() -> None:
+def test_the_silent_history_keeps_nothing() -> None:
     SILENT.record(pod("p"), "waits")
     assert len(SILENT) == 0
 

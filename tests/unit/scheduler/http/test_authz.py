@@ -109,7 +109,7 @@ def test_answers_are_kept_for_ten_seconds() -> None:
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
 @pytest.mark.parametrize("beyond, status", [(0, 401), (1, 500)], ids=["who", "whether"])
-def test_without_an_answer_nobody_gets_in(fault: Exception, beyond: int, status: int) -> None:
+def test_without_an_answer_access_is_denied(fault: Exception, beyond: int, status: int) -> None:
     (answer,) = answers(Server(fault, beyond), asked("/metrics", "alice"))
     assert answer is not None
     assert answer.status == status

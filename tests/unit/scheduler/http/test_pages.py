@@ -101,14 +101,14 @@ def test_what_probes_saw_is_counted() -> None:
     assert "process_start_time_seconds" in text(told)
 
 
-def test_the_leader_tells_what_pods_ask_for() -> None:
+def test_the_leader_serves_the_requests_of_pods() -> None:
     told = text(shown("/metrics/resources")[0])
     who = 'namespace="default",pod="p",node="",scheduler="numalign",priority="0"'
     assert f'kube_pod_resource_request{{{who},resource="cpu",unit="cores"}} 1\n' in told
     assert f'kube_pod_resource_limit{{{who},resource="cpu",unit="cores"}} 1\n' in told
 
 
-def test_those_in_waiting_tell_nothing_of_pods() -> None:
+def test_standby_replicas_serve_no_metrics_of_pods() -> None:
     election = leading.election("a", "kube-system", identity="me")
     (told,) = shown("/metrics/resources", election=election, run=False)
     assert (told.status, told.body) == (200, "")

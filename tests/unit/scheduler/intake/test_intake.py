@@ -93,13 +93,13 @@ def test_a_pod_of_another_scheduler_waits_for_that_one() -> None:
 
 
 @pytest.mark.parametrize("scheduler", ["numalign", "other"])
-def test_a_pod_with_a_node_counts_there_whoever_bound_it(scheduler: str) -> None:
+def test_a_pod_with_a_node_counts_there_no_matter_which_scheduler_bound_it(scheduler: str) -> None:
     taken = Taken("a")
     taken.pod(None, servers.on(trainer("p", schedulerName=scheduler), "a"))
     assert [pod.metadata.name for pod in taken.cluster.pods_on("a")] == ["p"]
 
 
-def test_a_pod_that_somebody_else_binds_leaves_the_queue() -> None:
+def test_a_pod_that_another_scheduler_binds_leaves_the_queue() -> None:
     taken = Taken("a")
     taken.pod(None, trainer("p"))
     taken.pod(trainer("p"), servers.on(trainer("p"), "a"))
@@ -130,7 +130,7 @@ def test_a_deleted_pod_is_nowhere_any_more() -> None:
     assert taken.cluster.pods_on("a") == ()
 
 
-def test_a_rejected_pod_keeps_its_like_off_the_node_and_is_told() -> None:
+def test_a_rejected_pod_keeps_its_like_off_the_node_and_is_reported() -> None:
     taken = Taken("a")
     pod = servers.on(trainer("p"), "a")
     taken.pod(None, pod)
@@ -217,7 +217,7 @@ def test_they_come_back_when_the_node_has_changed() -> None:
     assert taken.kept_off(servers.owned(trainer("p"), "uid-set")) == []
 
 
-def test_a_pod_that_nobody_replaces_is_no_storm() -> None:
+def test_a_pod_that_no_controller_replaces_is_no_storm() -> None:
     taken = Taken("a")
     for number in range(3):
         taken.reject(trainer(f"p{number}", schedulerName="other"))
@@ -243,7 +243,7 @@ def test_rejections_from_before_we_looked_count_for_nothing() -> None:
     assert len(taken.guard) == 0
 
 
-def test_an_odd_object_is_counted_and_stalls_nobody() -> None:
+def test_an_unreadable_object_is_counted_and_stalls_nothing() -> None:
     taken = Taken("a")
     taken.pod(None, Namespace(metadata=ObjectMeta(name="odd")))
     taken.pod(None, trainer("p"))

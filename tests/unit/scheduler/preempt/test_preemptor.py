@@ -127,7 +127,7 @@ def test_a_victim_that_was_seen_to_go_before_the_answer_came_wakes_the_preemptor
     assert (scene.woken, waitingpods.names(scene.queue)) == (1, {"active": ["high"]})
 
 
-def test_who_is_on_the_way_out_is_not_told_again() -> None:
+def test_a_terminating_victim_is_not_evicted_again() -> None:
     async def play(scene: Scene) -> None:
         scene.embedded.api.delete(PODS, "v0", "default")
         scene.start("v0")
@@ -167,7 +167,7 @@ def test_where_that_does_not_help_the_pod_is_tried_anew() -> None:
     assert (scene.woken, waitingpods.names(scene.queue)) == (1, {"active": ["high"]})
 
 
-def test_who_does_not_lead_evicts_nobody() -> None:
+def test_a_standby_replica_evicts_no_pod() -> None:
     async def play(scene: Scene) -> None:
         scene.leads = False
         scene.start("v0")
