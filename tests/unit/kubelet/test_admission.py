@@ -115,8 +115,8 @@ ORDER = {
 
 @pytest.mark.parametrize("asked, reason, text", ORDER.values(), ids=ORDER)
 def test_of_several_shortages_the_first_is_reported(asked: Pod, reason: str, text: str) -> None:
-    told = runs.refusal(made.kubelet(policy="best-effort", memory=True), asked)
-    assert (told[0], text in told[1]) == (reason, True)
+    result = runs.refusal(made.kubelet(policy="best-effort", memory=True), asked)
+    assert (result[0], text in result[1]) == (reason, True)
 
 
 def test_alignment_is_refused_before_any_shortage_is_found_out() -> None:

@@ -139,7 +139,12 @@ TOP: dict[str, tuple[Pod, frozenset[str] | None, Seen, FilterResult]] = {
     "stale data, burstable": (pod(RELAXED), PRESENT, STALE, FilterResult(status.STALE)),
     "stale data, a device of best-effort": (pod(container(nic=0)), PRESENT, STALE, FilterResult(status.STALE)),
     "no report": (pod(BIG), PRESENT, UNKNOWN, filter.PASSES),
-    "a refusal is told to the cache": (pod(THREE), PRESENT, FULL, FilterResult(status.CONTAINER, rejects_node=True)),
+    "a refusal is passed on to the cache": (
+        pod(THREE),
+        PRESENT,
+        FULL,
+        FilterResult(status.CONTAINER, rejects_node=True),
+    ),
 }
 
 

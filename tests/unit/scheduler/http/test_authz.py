@@ -82,9 +82,9 @@ def test_the_api_server_decides(question: PageRequest, status: int, reviews: lis
 def test_a_refusal_is_worded_as_the_stock_scheduler_words_it() -> None:
     (answer,) = answers(Server(), asked("/metrics", "bob"))
     assert answer is not None
-    told = json.loads(answer.body)
-    assert (told["kind"], told["reason"], told["code"]) == ("Status", "Forbidden", 403)
-    assert told["message"] == 'forbidden: User "bob" cannot get path "/metrics"'
+    result = json.loads(answer.body)
+    assert (result["kind"], result["reason"], result["code"]) == ("Status", "Forbidden", 403)
+    assert result["message"] == 'forbidden: User "bob" cannot get path "/metrics"'
 
 
 def test_what_is_open_to_all_can_be_said() -> None:

@@ -21,7 +21,7 @@ from tests.unit.scheduler.servers import Servers, trainer
 SAME_OWNER = "node(s) keep turning away replicas of the same owner (TopologyAffinityError)"
 
 
-class Told:
+class RecordingPublisher:
     """In a publisher's place."""
 
     def __init__(self) -> None:
@@ -41,13 +41,13 @@ class Told:
 class Taken:
     def __init__(self, *nodes: str, clears: bool = False) -> None:
         self.cluster, self.queue = Servers(*nodes).cluster, waitingpods.queue()
-        self.told, self.guard, self.counts, self.woken = Told(), StormGuard(), Metrics(), 0
+        self.published, self.guard, self.counts, self.woken = RecordingPublisher(), StormGuard(), Metrics(), 0
         self.now_ = 0.0
         self.intake = Intake(
             self.cluster,
             self.queue,
             {"numalign": Profile(), "totals": Profile(name="totals", zones=False)},
-            publisher=cast(Publisher, self.told),
+            publisher=cast(Publisher, self.published),
             rejections=self.guard,
             counts=self.counts,
             clock=cast(Any, self),
@@ -136,7 +136,7 @@ def test_a_rejected_pod_keeps_its_like_off_the_node_and_is_reported() -> None:
     taken.pod(None, pod)
     taken.pod(pod, servers.on(pod, "a", phase="Failed", reason="TopologyAffinityError"))
     assert taken.kept_off(pod) == ["node(s) turned away pods like this one (TopologyAffinityError)"]
-    assert taken.told.warnings[0].startswith("PodRejected: node a rejected the pod (TopologyAffinityError)")
+    assert taken.published.warnings[0].startswith("PodRejected: node a rejected the pod (TopologyAffinityError)")
     assert taken.counts.rejections.values == {("TopologyAffinityError", "numalign"): 1.0}
 
 
@@ -146,7 +146,7 @@ def test_a_rejected_pod_is_deleted_only_where_people_want_that(clears: bool, del
     pod = servers.on(trainer("p"), "a")
     taken.pod(None, pod)
     taken.pod(pod, servers.on(pod, "a", phase="Failed", reason="TopologyAffinityError"))
-    assert taken.told.deleted == deleted
+    assert taken.published.deleted == deleted
 
 
 def test_a_profile_that_does_not_look_at_zones_has_no_storm_guard() -> None:
@@ -154,7 +154,7 @@ def test_a_profile_that_does_not_look_at_zones_has_no_storm_guard() -> None:
     pod = servers.on(trainer("p", schedulerName="totals"), "a")
     taken.pod(None, pod)
     taken.pod(pod, servers.on(pod, "a", phase="Failed", reason="TopologyAffinityError"))
-    assert (taken.kept_off(pod), taken.told.warnings, taken.told.deleted) == ([], [], ["p"])
+    assert (taken.kept_off(pod), taken.published.warnings, taken.published.deleted) == ([], [], ["p"])
     assert taken.counts.rejections.values == {("TopologyAffinityError", "numalign"): 1.0}
 
 
@@ -205,7 +205,7 @@ def test_pods_of_ours_stay_away_where_replicas_of_their_owner_keep_being_rejecte
         assert taken.kept_off(ours) == kept_off
     assert taken.kept_off(trainer("p")) == []
     assert taken.counts.rejections.values == {("TopologyAffinityError", "others"): 2.0}
-    assert taken.told.warnings == []
+    assert taken.published.warnings == []
 
 
 def test_they_come_back_when_the_node_has_changed() -> None:

@@ -93,9 +93,11 @@ def test_victims_learn_why_and_are_deleted_with_their_grace() -> None:
 
     scene, pods, events = played(play)
     assert deleted(pods) == ["v0", "v1"]
-    told = [each for pod in pods for each in pod["status"].get("conditions", ()) if each["type"] == "DisruptionTarget"]
-    assert [(each["status"], each["reason"]) for each in told] == [("True", "PreemptionByScheduler")] * 2
-    assert told[0]["message"] == "numalign: preempting to accommodate a higher priority pod"
+    result = [
+        each for pod in pods for each in pod["status"].get("conditions", ()) if each["type"] == "DisruptionTarget"
+    ]
+    assert [(each["status"], each["reason"]) for each in result] == [("True", "PreemptionByScheduler")] * 2
+    assert result[0]["message"] == "numalign: preempting to accommodate a higher priority pod"
     uid = next(pod["metadata"]["uid"] for pod in pods if pod["metadata"]["name"] == "high")
     assert [(each["reason"], each["action"], each["note"], each["related"]["name"]) for each in events] == [
         ("Preempted", "Preempting", f"Preempted by pod {uid} on node n", "high")
