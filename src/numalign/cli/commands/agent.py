@@ -70,7 +70,21 @@ Exclude = Annotated[
 Notify = Annotated[
     str, typer.Option("--notify-file", metavar="FILE", help="A file that others touch to trigger an update.")
 ]
-Proxy = Annotated[bool, typer.Option("--configz", help="Read the kubelet's configuration through the API server.")]
+Configz = Annotated[bool, typer.Option("--configz", help="Read the configuration from the kubelet's own server.")]
+KubeletAddress = Annotated[
+    str,
+    typer.Option(
+        "--kubelet-address", envvar="NODE_ADDRESS", metavar="HOST[:PORT]", help="The kubelet's server, for --configz."
+    ),
+]
+KubeletAuthority = Annotated[
+    str,
+    typer.Option(
+        "--kubelet-certificate-authority",
+        metavar="FILE",
+        help="Verifies the kubelet's server. Default: pki/kubelet.crt in the kubelet's folder.",
+    ),
+]
 ModeName = Annotated[
     str, typer.Option("--mode", help="Form of the report: own, or that of another publisher (rte, nfd).")
 ]
@@ -112,7 +126,9 @@ class AgentOptions(Struct, frozen=True, kw_only=True):
     reference_container: Reference = ""
     exclude: Exclude = ""
     notify_file: Notify = ""
-    configz: Proxy = False
+    configz: Configz = False
+    kubelet_address: KubeletAddress = "127.0.0.1"
+    kubelet_certificate_authority: KubeletAuthority = ""
     bind_address: BindAddress = "127.0.0.1"
     port: Port = 0
     verbosity: Verbosity = 2
@@ -152,11 +168,21 @@ def run(options: AgentOptions) -> None:
             period=options.period,
         )
         address = (options.bind_address, options.port) if options.port else None
-        setup = Setup(node=node, manner=manner, places=places, proxy=options.configz, address=address)
+        login = access.default(options.kubeconfig)
+        kubelet = _kubelet(options, places, node, login) if options.configz else None
+        setup = Setup(node=node, manner=manner, places=places, configz=kubelet, address=address)
         with clock.event_loop_runner() as runner:
-            runner.run(_run(setup, access.default(options.kubeconfig)))
+            runner.run(_run(setup, login))
     except OSError as problem:
         output.fail(f"{options.bind_address}:{options.port} cannot be served: {problem.strerror or problem}")
+
+
+def _kubelet(options: AgentOptions, places: Places, node: str, login: Access) -> Access:
+    from numalign.agent.sources import kubeletconfig
+
+    named = options.kubelet_certificate_authority
+    authority = Path(named) if named else places.kubelet_root / kubeletconfig.CERTIFICATE
+    return kubeletconfig.kubelet_access(login, options.kubelet_address, node, authority)
 
 
 async def _run(setup: Setup, access: Access) -> None:
