@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from msgspec import UNSET, Struct, UnsetType, structs
 
 from numalign.api.decode import cpuset
-from numalign.kubelet.cpu import static as starting
+from numalign.kubelet.cpu import static
 from numalign.kubelet.cpu.state import CPUState
 from numalign.kubelet.cpu.static import StaticCPUs
 from numalign.kubelet.demand import PodDemand
@@ -105,7 +105,7 @@ def start(case: CpuNode, origin: CaseOrigin) -> StaticCPUs:
         feature_gates=OPTION_GATES,
         minor=origin.minor,
     )
-    return starting.static_policy(forms.machine(origin.topology(case.topology)), settings)
+    return static.static_policy(forms.machine(origin.topology(case.topology)), settings)
 
 
 def state_before(case: CpuNode) -> CPUState:
