@@ -45,7 +45,7 @@ class CpuCase(CpuNode, frozen=True, kw_only=True):
     pod: forms.Pod | UnsetType = UNSET
     steps: tuple[ChosenAffinity, ...] | UnsetType = UNSET
     removals: tuple[CpuRemoval, ...] | UnsetType = UNSET
-    """In the order that the recorder chose."""
+    """The removals in the order that the recorder chose."""
 
 
 class CpuStep(ChosenAffinity, frozen=True, kw_only=True):

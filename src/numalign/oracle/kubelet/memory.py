@@ -21,7 +21,7 @@ class MemoryCase(Struct, frozen=True, kw_only=True):
     id: str
     nodes: tuple[forms.MemoryNode, ...]
     reserved: dict[str, dict[str, int]]
-    """By zone and memory type."""
+    """The reserved bytes by zone and memory type."""
     pods: tuple[forms.Pod, ...]
     ops: tuple[PodHints | ContainerHints | Allocate | RemoveContainer, ...]
 
