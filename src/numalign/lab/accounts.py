@@ -35,10 +35,10 @@ VOLUMES: Final = ("persistentvolumes", "persistentvolumeclaims")
 class Right(Struct, frozen=True):
     group: str
     resources: tuple[str, ...]
-    """With their subresource, as in `pods/status`."""
+    """Resources with their subresource, as in `pods/status`."""
     verbs: tuple[str, ...]
     own: bool = False
-    """Only for objects with the holder's own name, where each holder has an account."""
+    """Whether the right covers only objects with the holder's own name, where each holder has an account."""
     namespace: str = ""
     """The namespace where it is needed; empty means all, or a resource without namespace."""
     option: str = ""
@@ -114,7 +114,7 @@ AGENTS: Final = "numalign:agents"
 
 
 def every(nodes: Iterable[str]) -> dict[str, Account]:
-    """By user."""
+    """The accounts by user."""
     groups = {ADMIN: ADMINS} | dict.fromkeys((*COMPONENTS, SCHEDULER, COLLECTOR), "")
     for name in nodes:
         groups |= {node_user(name): NODES, agent_user(name): AGENTS}
@@ -142,7 +142,7 @@ def kubeconfig(account: Account, url: str, authority: Path) -> dict[str, Any]:
 
 
 def write(content: dict[str, Any], file: Path) -> Path:
-    """Readable by the owner only."""
+    """Writes the file; only its owner can read it."""
     file.touch(mode=0o600)
     file.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
     return file
