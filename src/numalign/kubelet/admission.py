@@ -24,7 +24,7 @@ from numalign.kubelet.topologymanager.merge import HintMap, Hints
 
 
 class Alignment(Struct, frozen=True):
-    """One merge: what each resource offered to a container, or to the pod as a whole, and what came of it."""
+    """One merge: the hints of each resource for a container or for the whole pod, and the merged hint."""
 
     container: str
     """Empty for the whole pod."""
@@ -194,13 +194,13 @@ SLOW = 100_000_000
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
-    """The kubelet's answer, in its own words, and how it came about."""
+    """The kubelet's decision with its reason and message, and how it was reached."""
 
     verdict: Verdict
     reason: str = ""
     message: str = ""
     container: str = ""
-    """Where it was refused; empty if for the pod as a whole."""
+    """The container that was rejected; empty: the pod as a whole."""
     alignments: tuple[Alignment, ...] = ()
     placement: Mapping[str, ContainerPlacement] = {}
     steps: int = 0
@@ -217,7 +217,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 
 def admit(kubelet: Kubelet, state: KubeletState, pod: Pod) -> tuple[KubeletState, Outcome]:
-    """Admit a pod: topology manager first, general predicates after it."""
+    """Admits a pod: Topology Manager first, then the general predicates."""
     others = [other for uid, other in state.active.items() if uid != demand.identity(pod)]
     state, outcome = align(kubelet, state, pod)
     if not outcome.admitted:
@@ -236,7 +236,7 @@ def admit(kubelet: Kubelet, state: KubeletState, pod: Pod) -> tuple[KubeletState
 
 
 def align(kubelet: Kubelet, state: KubeletState, pod: Pod) -> tuple[KubeletState, Outcome]:
-    """The topology manager's part of an admission: hints, merge, allocation."""
+    """The Topology Manager's part of an admission: hints, merge, allocation."""
     asked = demand.of(pod, kubelet.reading)
     walk = Walk(kubelet, state.with_pod(pod))
     try:
@@ -289,7 +289,7 @@ def late_devices(
 
 
 def collect(kubelet: Kubelet, state: KubeletState) -> KubeletState:
-    """What is left once all managers have dropped what inactive pods held; admission does this by itself."""
+    """The state after all managers dropped what inactive pods held; admission does this by itself."""
     walk = Walk(kubelet, state)
     walk.collect()
     return walk.state

@@ -115,7 +115,7 @@ def _reservation(written: Field, resource: str) -> quantity.Quantity:
 
 
 def _eviction_hard(config: Field, memory: int) -> Mapping[str, int]:
-    """The memory that pods do not get because it would evict them; only a file without thresholds has the default."""
+    """The memory threshold of hard eviction. The default applies only to a file without any threshold."""
     field, merge = config.at("evictionHard"), config.at("mergeDefaultEvictionSettings")
     merged = merge.given and fields.boolean(merge)
     thresholds = {signal: _threshold(value, signal, memory) for signal, value in fields.entries(field)}
@@ -126,7 +126,7 @@ def _eviction_hard(config: Field, memory: int) -> Mapping[str, int]:
 
 
 def _threshold(field: Field, signal: str, capacity: int) -> int | None:
-    """What the threshold comes to for a resource of this capacity; None where it stands for no threshold at all."""
+    """The threshold in bytes for a resource of this capacity; None: the value disables it."""
     if signal not in SIGNALS:
         raise field.bad(f"no eviction signal of this name; {fields.suggestion(signal, SIGNALS)}")
     text = fields.text(field)

@@ -27,7 +27,7 @@ WHOLE_POD = ""
 
 
 def every(kubelet: Kubelet, state: KubeletState) -> tuple[PodPlacement, ...]:
-    """All active pods, with everything that the managers have written down for them."""
+    """All active pods, with everything that the managers have recorded for them."""
     return tuple(of(kubelet, state, pod) for pod in state.active.values())
 
 
@@ -45,7 +45,7 @@ def classes(devices: Iterable[Device]) -> dict[int | None, list[Device]]:
 
 
 def of(kubelet: Kubelet, state: KubeletState, pod: Pod) -> PodPlacement:
-    """Everything that is written down for this pod."""
+    """Everything that the managers have recorded for this pod."""
     asked = demand.of(pod, kubelet.reading)
     return _named(pod, (_whole(state, asked.uid), *_containers(kubelet, placement(state, asked))))
 

@@ -1,4 +1,4 @@
-"""The general predicates: does the pod fit what the node as a whole has left?
+"""The general predicates: check whether the node's totals suffice for a pod.
 
 They run after the Topology Manager, so a pod that is rejected here already holds CPUs, memory and devices. Resources,
 the number of pods and host ports are checked, in the kubelet's order. Node name, selectors and taints belong to the
@@ -21,14 +21,14 @@ ANY_ADDRESS = "0.0.0.0"
 
 
 class Lacking(Struct, frozen=True):
-    """Why the pod does not fit, in the kubelet's words."""
+    """Why the pod does not fit: the kubelet's reason and message."""
 
     reason: str
     message: str
 
 
 def lacking(kubelet: Kubelet, state: KubeletState, pod: Pod, others: Collection[Pod]) -> Lacking | None:
-    """The first thing the node lacks for this pod, with the other active pods on it."""
+    """The first predicate that fails for this pod, beside the other active pods."""
     if len(others) + 1 > kubelet.settings.max_pods:
         return _insufficient(PODS, requested=1, used=len(others), capacity=kubelet.settings.max_pods)
     offered = allocatable(kubelet, state, demand.identity(pod))
@@ -49,7 +49,7 @@ def lacking(kubelet: Kubelet, state: KubeletState, pod: Pod, others: Collection[
 def allocatable(kubelet: Kubelet, state: KubeletState, uid: str = "") -> dict[str, int]:
     """Node Allocatable: capacity less reservations and eviction threshold; cpu in milli-CPUs.
 
-    Asked for a pod that holds devices, those in use count even if they turned unhealthy since."""
+    For a pod that holds devices, these count even if they became unhealthy since."""
     machine, settings = kubelet.machine, kubelet.settings
     amounts = {name: amount - settings.withheld(name) for name, amount in machine.capacity.items()}
     pages = sum(page.total_bytes for zone in machine.zones for page in zone.hugepages)

@@ -71,7 +71,7 @@ def start(machine: Machine, settings: Settings, prefer: Callable[[Preference], I
 
 
 def restart(kubelet: Kubelet, state: KubeletState) -> KubeletState:
-    """What a new process knows: checkpoints survive, stored hints and reusable leftovers do not.
+    """The state of a new process: checkpoints survive, stored hints and reusable leftovers do not.
 
     Every active pod has to be admitted again; `active` still lists them, in the order in which that happens."""
     cpu, memory = state.cpu, state.memory

@@ -1,4 +1,4 @@
-"""Everything that a kubelet remembers between admissions, as one immutable value.
+"""The state of a kubelet between admissions, as one immutable value.
 
 `start` makes the first one, and `admission` turns one into the next. A prediction that is discarded needs no undo."""
 
@@ -32,7 +32,7 @@ class KubeletState(Struct, frozen=True):
         return structs.replace(self, active={**self.active, demand.identity(pod): pod})
 
     def without_pod(self, uid: str) -> KubeletState:
-        """The pod is not active any more; what it held stays with the managers until they collect it."""
+        """The state without the pod among the active ones; its allocations stay until the managers collect them."""
         return structs.replace(self, active={other: pod for other, pod in self.active.items() if other != uid})
 
     def with_affinity(self, uid: str, container: str, hint: Hint) -> KubeletState:
@@ -47,7 +47,7 @@ class KubeletState(Struct, frozen=True):
 
 
 class ContainerPlacement(Struct, frozen=True):
-    """Where one container sits. CPUs None: it runs on the shared set."""
+    """The placement of one container. CPUs None: it runs on the shared set."""
 
     affinity: Hint
     cpus: int | None

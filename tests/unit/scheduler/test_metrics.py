@@ -1,4 +1,4 @@
-"""What pods ask for, told as the stock scheduler tells it."""
+"""The requests of pods as metrics, as kube-scheduler exposes them."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ Threads = tuple[tuple[int, ...], ...]
 
 
 def read(zone: Field, zone_id: int, before: Sequence[Core], taken: int) -> tuple[Core, ...]:
-    """The zone's cores. Where the file is silent they are as `before`; a new zone is a socket of its own."""
+    """The zone's cores. Fields that the file omits are as in `before`; a new zone is a separate socket."""
     if zone.at("cpus").given and zone.at("cores").given:
         raise zone.at("cores").bad("given together with cpus; keep one of the two")
     anew = zone.at("cpus").given or zone.at("cores").given

@@ -180,7 +180,7 @@ class StaticMemory(Struct, frozen=True, dict=True):
         return structs.replace(state, reuse=_reuse_after(state, pod, container, held))
 
     def allocate_pod(self, state: MemoryState, pod: PodDemand, affinity: Hint) -> tuple[MemoryState, Refusal | None]:
-        """Serve a pod with pod-level resources as one charge, and write down each container's part of it."""
+        """Allocates the memory of a pod with pod-level resources at once, and records each container's part."""
         request = pod.memory
         if not pod.pinned or request is None:
             return state, None
@@ -243,7 +243,7 @@ class StaticMemory(Struct, frozen=True, dict=True):
         return structs.replace(state, zones=release(state.zones, state.pods[uid]), pods=pods)
 
     def started(self, state: MemoryState, pod: PodDemand, container: str) -> MemoryState:
-        """When a container starts, init containers before it have ended: their memory is given back."""
+        """Releases the memory of init containers that ended before this container started."""
         for earlier in pod.containers:
             if earlier.name == container or earlier.role is Role.APP:
                 break
@@ -298,7 +298,7 @@ def _reuse_after(
 def _shrink_init_blocks(
     state: MemoryState, pod: PodDemand, container: ContainerDemand, taken: tuple[Block, ...]
 ) -> MemoryState:
-    """What a container takes over from earlier init containers is written off their blocks (kubelet spec 6.5)."""
+    """Subtracts what a container reuses from the blocks of earlier init containers (kubelet spec 6.5)."""
     unclaimed = {(block.kind, block.zones): block.size for block in taken}
     for earlier in pod.containers:
         if earlier.name == container.name or earlier.role is Role.APP:

@@ -43,7 +43,7 @@ def of(node: str, kubelet: Kubelet, state: KubeletState, publisher: Publisher = 
     zones = kubelet.machine.zones
     return NodeTopology(
         node=node,
-        # Nobody publishes the limit (exporter spec, D-27).
+        # No publisher reports the limit (exporter spec, D-27).
         manager=structs.replace(report.manager(kubelet), max_zones=start.DEFAULT_MAX_ZONES),
         zones=tuple(_zone(kubelet, zone, allocatable[zone.id], used[zone.id], publisher=publisher) for zone in zones),
         fingerprint=_signature(listed, publisher),

@@ -151,7 +151,7 @@ def with_capacities(topology: NodeTopology, machine: machine.Machine) -> NodeTop
 
 
 def undated(topology: NodeTopology) -> NodeTopology:
-    """Drops the kubelet's version if it is unknown: readers take the Node's, or assume one."""
+    """Drops the kubelet's version if it is unknown; readers then use the Node's, or assume one."""
     build = topology.facts.kubelet
     if build is None:
         return topology

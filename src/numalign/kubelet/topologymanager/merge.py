@@ -88,7 +88,7 @@ class Merge(Struct, frozen=True, dict=True):
 
 
 def gathered(providers: Iterable[HintMap | None], rules: Rules) -> Merge:
-    """The merge of the answers of all providers, in any order."""
+    """The merge of the hints of all providers, in any order."""
     return Merge(tuple(chain.from_iterable(normalised(provider) for provider in providers)), rules)
 
 
@@ -129,7 +129,7 @@ def _folded_by_sums(lists: list[Set[Mask]], zones: tuple[int, ...]) -> Set[Mask]
     place = {zone: index for index, zone in enumerate(zones)}
     dense = zones == tuple(range(len(zones)))
     together = max(2, 63 // max(1, len(zones)))  # counts of at most 2^zones each stay exact in 64 bits
-    # Fourteen megabytes, which agents that never merge anything should not have to carry.
+    # Imported here, because it takes 14 MB, which agents that never merge should not use.
     import numpy as np
 
     reached, rest = lists[0], lists[1:]

@@ -1,4 +1,4 @@
-"""Snapshots as files: written and read again, ours or kubectl's, and nothing in them that is nobody's business."""
+"""Snapshots as files: dumps and kubectl's output are written and read again, and contain no secrets."""
 
 from __future__ import annotations
 

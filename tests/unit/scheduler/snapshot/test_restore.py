@@ -1,4 +1,4 @@
-"""A scheduler's cluster from a snapshot: what objects tell, and what only the scheduler knew."""
+"""A scheduler's cluster from a snapshot: what follows from objects, and the state that only the scheduler has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts of pods by row stay right through any history, and questions that nobody asks are forgotten."""
+"""Counts of pods by row stay correct through any history, and unused queries are dropped."""
 
 from __future__ import annotations
 
