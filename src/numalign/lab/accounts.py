@@ -67,6 +67,7 @@ SCHEDULER_RIGHTS: Final = (
 )
 AGENT_RIGHTS: Final = (
     Right("", ("nodes",), ("get",), own=True),
+    Right("", ("nodes",), ("patch",), own=True, option="--remove-startup-taint"),
     Right("", ("pods",), ("list",)),
     Right("", ("nodes/proxy",), ("get",), own=True, option="--configz"),
     # Server-side apply also needs the right to create by name.

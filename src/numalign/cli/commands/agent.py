@@ -74,6 +74,13 @@ Exclude = Annotated[
 Notify = Annotated[
     str, typer.Option("--notify-file", metavar="FILE", help="A file that others touch to trigger an update.")
 ]
+Untaint = Annotated[
+    bool,
+    typer.Option(
+        "--remove-startup-taint",
+        help="Remove the taint numalign.io/no-report from the Node after the first report.",
+    ),
+]
 Proxy = Annotated[bool, typer.Option("--configz", help="Read the kubelet's configuration through the API server.")]
 ModeName = Annotated[
     str, typer.Option("--mode", help="Form of the report: own, or that of another publisher (rte, nfd).")
@@ -122,6 +129,7 @@ class AgentOptions(Struct, frozen=True, kw_only=True):
     exclude: Exclude = ""
     notify_file: Notify = ""
     configz: Proxy = False
+    remove_startup_taint: Untaint = False
     bind_address: Address = "127.0.0.1"
     port: Port = 0
     verbosity: Verbosity = 2
@@ -159,6 +167,7 @@ def run(options: AgentOptions) -> None:
             left_out=_left_out(options.exclude, node, options.mode),
             version=_version(options.api_version),
             period=options.period,
+            untaint=options.remove_startup_taint,
         )
         address = (options.bind_address, options.port) if options.port else None
         setup = Setup(node=node, manner=manner, places=places, proxy=options.configz, address=address)
