@@ -248,7 +248,7 @@ def test_an_odd_object_is_counted_and_stalls_nobody() -> None:
     taken.pod(None, Namespace(metadata=ObjectMeta(name="odd")))
     taken.pod(None, trainer("p"))
     assert taken.waiting == ["p"]
-    assert taken.counts.odd.values == {("pods",): 1.0}
+    assert taken.counts.skipped.values == {("pods",): 1.0}
 
 
 def test_a_freed_zone_wakes_the_pods_that_it_blocked() -> None:
