@@ -99,3 +99,10 @@ def test_a_guard_is_not_asked_about_what_is_not_served(sent: bytes) -> None:
 def test_a_head_without_end_is_cut_and_told_so() -> None:
     status, _ = answered(b"GET /ok HTTP/1.1\r\n" + b"a: b\r\n" * 6000)
     assert status == "HTTP/1.1 431 Request Header Fields Too Large"
+
+
+@pytest.mark.parametrize("header", ["Host: evil.example", "Origin: http://evil.example", "Sec-Fetch-Site: cross-site"])
+def test_web_pages_see_no_page_that_needs_no_login(header: str) -> None:
+    sent = f"GET /ok HTTP/1.1\r\n{header}\r\n\r\n".encode()
+    assert answered(sent)[0].split()[1] in ("403", "421")
+    assert answered(sent, Pages(PAGES, _guard))[1] == "who are you\n"
