@@ -2,7 +2,7 @@
 
 The rest of this package describes the newest minor. Where an older one differs, it asks here: `gate_default` for
 feature gates, `option_stage` for policy options, `behaviour` for changed rules. A minor outside OLDEST..NEWEST gets the
-rules of the nearest one, and `clamped` tells the caller. Patch releases are not distinguished: a minor stands for the
+rules of the nearest one, which `clamped` returns. Patch releases are not distinguished: a minor stands for the
 release it was read from (docs/compatibility/kubelet-versions.md)."""
 
 from __future__ import annotations
@@ -111,6 +111,11 @@ class Behaviour(Struct, frozen=True, kw_only=True):
     """Since 1.37 distribute-cpus-across-numa heeds align-by-socket and caps d in step 4. Before, 5.7 read without
     every "with align-by-socket" in step 3 and without the cap."""
 
+    distribution_keeps_affinity: bool
+    """Since 1.38 distribute-cpus-across-numa takes CPUs from at least as many zones as the affinity has, where so many
+    have free CPUs (5.7, step 2). Before, from as few zones as hold the request. CPUs outside the affinity, and the
+    containers that share the CPUs of a pod with pod-level resources, are distributed as before."""
+
     memory_skips_empty_requests: bool
     """Since 1.37 a container without memory request is left alone (6.2). Before, it went through 6.4: an error where
     no affinity is stored, else the group check and an empty list of blocks. Reached only by shared containers of
@@ -133,7 +138,7 @@ def clamped(minor: Minor) -> Minor:
 
 
 def gate(name: str, minor: Minor) -> Gate | None:
-    """How this gate stands in this minor; None where the kubelet does not know it."""
+    """The state of the gate in this minor; None: the kubelet does not know it."""
     known = clamped(minor)
     return next((row for row in reversed(GATES[name]) if row.since <= known), None)
 
@@ -167,6 +172,7 @@ def behaviour(minor: Minor) -> Behaviour:
         device_hints_over_device_zones=known >= _V36,
         assigned_cpus_skip_smt_check=known >= _V37,
         distribution_knows_sockets=known >= _V37,
+        distribution_keeps_affinity=known >= _V38,
         memory_skips_empty_requests=known >= _V37,
         pod_resources_by_isolation=known >= _V37,
     )

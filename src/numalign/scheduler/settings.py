@@ -25,6 +25,8 @@ from numalign.api.schedulerconfig.pluginargs import Reader
 from numalign.api.schedulerconfig.plugins import NUMALIGN, ZONES, Point
 from numalign.placement import referenceargs
 from numalign.placement.referenceargs import CacheArgs, NodeResourceTopologyMatchArgs
+from numalign.placement.rules.nodes import topologyreports
+from numalign.placement.rules.nodes.topologyreports import NodesWithoutReport
 from numalign.placement.settings import CacheMode, Flavour, Settings, cache_mode
 from numalign.scheduler.queue import queue
 from numalign.scheduler.queue.pools import PodBackoff
@@ -41,7 +43,11 @@ KNOWN: Final = (
     "podMaxInUnschedulablePodsDuration",
     "deleteRejectedPods",
     "keepDeletedReports",
+    "nodesWithoutReport",
+    "firstReportGracePeriod",
 )
+NOT_SHARED: Final = frozenset({*pluginargs.META, "nodesWithoutReport", "firstReportGracePeriod"})
+"""What says nothing about the engine, which all profiles share: each profile has its own."""
 INT64_MAX: Final = 2**63 - 1
 PARALLELISM: Final = 16
 """kube-scheduler's default."""
@@ -68,6 +74,10 @@ class NumalignArgs(Wire, frozen=True, omit_defaults=False):
     """Whether to delete pods that this scheduler bound and a kubelet rejected."""
     keep_deleted_reports: float | None = None
     """Seconds for which a deleted report stays in force; None: as long as its Node exists."""
+    nodes_without_report: NodesWithoutReport = "wait"
+    """Whether pods that a kubelet may align go to nodes that have not reported their zones."""
+    first_report_grace_period: float = topologyreports.GRACE
+    """Seconds that a Ready node has for its first report, with `wait`."""
 
 
 def read(value: object, source: str) -> Configuration:
@@ -155,6 +165,10 @@ def _numalign(args: Field) -> NumalignArgs:
         pod_max_in_unschedulable_pods_duration=_seconds(longest, 0.0) or default.pod_max_in_unschedulable_pods_duration,
         delete_rejected_pods=_flag(own.at("deleteRejectedPods")),
         keep_deleted_reports=_seconds(kept, 0.0) if kept.given else None,
+        nodes_without_report=fields.one_of(
+            own.at("nodesWithoutReport"), get_args(NodesWithoutReport), default.nodes_without_report
+        ),
+        first_report_grace_period=_seconds(own.at("firstReportGracePeriod"), default.first_report_grace_period),
     )
     with pluginargs.under(own):
         cache_mode(Settings(flavour=read.flavour, cache_mode=read.cache_mode))
@@ -172,21 +186,35 @@ def _shared(config: Configuration, file: Field, plugin: str) -> Configuration:
     first = next(iter(written))
     common = config.profiles[first].args[plugin]
     for number, args in written.items():
-        if config.profiles[number].args[plugin] != common:
+        own = config.profiles[number].args[plugin]
+        if own != _merged(common, own):
             raise args.bad(f"not the settings of {plugin} in profiles[{first}]; all profiles share one engine")
     profiles = [
-        structs.replace(each, args={**each.args, plugin: common}) if plugin in each.args else each
+        structs.replace(each, args={**each.args, plugin: _merged(common, each.args[plugin])})
+        if plugin in each.args
+        else each
         for each in config.profiles
     ]
     return structs.replace(config, profiles=tuple(profiles))
 
 
+def _merged(common: Wire, own: Wire) -> Wire:
+    """The shared arguments, with those that each profile sets for itself."""
+    if not isinstance(common, NumalignArgs) or not isinstance(own, NumalignArgs):
+        return common
+    return structs.replace(
+        common,
+        nodes_without_report=own.nodes_without_report,
+        first_report_grace_period=own.first_report_grace_period,
+    )
+
+
 def _written(file: Field, plugin: str) -> Iterator[tuple[int, Field]]:
-    """The indexes of profiles that set arguments of the plugin, even to the defaults."""
+    """The indexes of profiles that set shared arguments of the plugin, even to the defaults."""
     for number, profile in enumerate(fields.items(file.at("profiles"))):
         for item in fields.items(profile.at("pluginConfig")):
             args = item.at("args")
-            if item.at("name").value == plugin and args.given and fields.named(args).keys() - set(pluginargs.META):
+            if item.at("name").value == plugin and args.given and fields.named(args).keys() - NOT_SHARED:
                 yield number, args
 
 

@@ -96,7 +96,7 @@ def test_a_guard_is_not_asked_about_what_is_not_served(sent: bytes) -> None:
     assert asked == []
 
 
-def test_a_head_without_end_is_cut_and_told_so() -> None:
+def test_an_endless_head_is_refused() -> None:
     status, _ = answered(b"GET /ok HTTP/1.1\r\n" + b"a: b\r\n" * 6000)
     assert status == "HTTP/1.1 431 Request Header Fields Too Large"
 

@@ -253,13 +253,15 @@ class StaticCPUs(Struct, frozen=True, dict=True):
             by_socket = self.options.align_by_socket
             area = self.topology.of_sockets_touching(affinity) if by_socket else self.topology.of_zones(affinity)
             inside = candidates & area
-            aligned = self.take(inside, min(need, inside.bit_count()))
+            least = affinity.bit_count() if self.behaviour.distribution_keeps_affinity else 0
+            aligned = self.take(inside, min(need, inside.bit_count()), least)
         return aligned | self.take(candidates & ~aligned, need - aligned.bit_count())
 
-    def take(self, free: int, need: int) -> int:
-        """Pick CPUs by the configured options, wherever they are."""
+    def take(self, free: int, need: int, least_zones: int = 0) -> int:
+        """Pick CPUs by the configured options, wherever they are. `least_zones`: how many zones to distribute them over
+        at least."""
         if self._distributing is not None:
-            return assignment.take_by_topology_distributed(self.topology, free, need, self._distributing)
+            return assignment.take_by_topology_distributed(self.topology, free, need, self._distributing, least_zones)
         picking = assignment.Picking(spread=self.options.across_cores, align_uncore=self.options.align_uncore)
         return assignment.take_by_topology_packed(self.topology, free, need, picking)
 

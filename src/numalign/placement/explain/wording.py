@@ -36,6 +36,9 @@ MOST_NAMES: Final = 3
 
 NO_NODES: Final = "no nodes available to schedule pods"
 """kube-scheduler's words."""
+WITHOUT_REPORT: Final = (
+    "placed without topology data: the node has no topology report, so its kubelet may reject the pod"
+)
 PROMISED: Final = "node(s) keep their zones for nominated pods"
 REJECTED: Final = "node(s) turned away pods like this one"
 REJECTED_REPLICAS: Final = "node(s) keep turning away replicas of the same owner"
@@ -197,6 +200,11 @@ def zones_ignored(profile: str, plugin: str) -> str:
     return f"profile {profile} does not look at zones ({plugin} is disabled); a node may reject the pod"
 
 
+def first_reports(nodes: int) -> str:
+    """Of a pod that some nodes might take, once their zones are known."""
+    return f"The pod waits for the first topology report of {counted(nodes, 'node')}."
+
+
 def rejected(node: str, reason: str, pause: float) -> str:
     """The message about a pod that the kubelet rejected."""
     return (
@@ -280,7 +288,7 @@ def joined(parts: Sequence[str]) -> str:
 
 
 def suggestion(found: AnySuggestion) -> str:
-    """What would make the pod fit."""
+    """The suggestion as a sentence."""
     match found:
         case Freeing():
             return _freeing(found)

@@ -29,6 +29,8 @@ class Run(Struct, frozen=True):
 
     zones: int
     count: int
+    least_zones: int = 0
+    """Over how many zones CPUs are distributed at least."""
 
 
 class CoreCounts(Struct, frozen=True):
@@ -40,7 +42,7 @@ class CoreCounts(Struct, frozen=True):
 
 
 def of(row: RowState) -> CoreCounts | None:
-    """None where counts do not determine the split: irregular machines, options that look at ids, cores not known."""
+    """The cores of a row; None if counts do not determine the split (irregular machine, options, unknown cores)."""
     rules, base = row.rules, row.base.get(CPU, ())
     one_socket_each = all(own & (own - 1) == 0 for own in rules.sockets)
     if not (rules.regular and rules.sockets and one_socket_each) or {ACROSS_CORES, BY_L3} & rules.cpu_options:
@@ -51,7 +53,7 @@ def of(row: RowState) -> CoreCounts | None:
 
 
 def split(cores: CoreCounts, runs: Sequence[Run]) -> list[int]:
-    """By position what the last run takes, after the others."""
+    """What the last run takes after the others, by position."""
     manager = _manager(cores.rules, cores.size)
     before, taken = _played(cores, manager, runs)
     return _by_position(manager, taken & before, len(cores.size))
@@ -75,7 +77,7 @@ def _played(cores: CoreCounts, manager: StaticCPUs, runs: Sequence[Run]) -> tupl
     for run in runs:
         free &= ~taken
         try:
-            taken = manager.take(free & manager.topology.of_zones(run.zones), run.count)
+            taken = manager.take(free & manager.topology.of_zones(run.zones), run.count, run.least_zones)
         except Refusal:
             raise Refuses(Cause.UNEVEN_SHARES) from None
         except Undecided:

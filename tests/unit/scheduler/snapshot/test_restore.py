@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import structs
 
 from numalign.api.decode import decode
+from numalign.api.objects.node import Node, NodeCondition
 from numalign.api.objects.pod import Pod
 from numalign.api.objects.volumes import StorageClass
 from numalign.api.objects.workloads import Namespace
@@ -56,6 +57,25 @@ def test_a_deleted_report_is_in_force_as_it_was_for_the_scheduler() -> None:
     assert [each.metadata.name for each in made.cluster.deleted_reports] == ["a"]
 
 
+def ready(name: str, since: str) -> Node:
+    node = servers.node(name)
+    condition = NodeCondition(type="Ready", status="True", last_transition_time=since)
+    return structs.replace(node, status=structs.replace(node.status, conditions=(condition,)))
+
+
+def test_without_a_scheduler_nodes_say_themselves_since_when_they_are_ready() -> None:
+    old, new = ready("a", "2026-01-01T00:00:30Z"), ready("b", "2026-01-01T00:01:30Z")
+    objects = {"nodes": (old, new, servers.node("c"))}
+    made = restore.restored(Snapshot(objects=objects, now=100.0, wall="2026-01-01T00:02:00Z"))
+    assert [made.world.unreported.since(made.world.rows[name]) for name in "ab"] == [10.0, 70.0]
+    assert made.world.unreported.waiting(60.0) == [made.world.rows["b"]]
+
+
+def test_the_scheduler_knows_since_when_nodes_are_ready() -> None:
+    made = restore.restored(of(state=SchedulerState(ready_since={"a": 20.0}), noderesourcetopologies=()))
+    assert [made.world.unreported.since(made.world.rows[name]) for name in "ab"] == [20.0, 100.0]
+
+
 def test_assumed_pods_count_where_they_are_going() -> None:
     made = restore.restored(of(trainer("p"), state=SchedulerState(assumed=(AssumedPod("uid-p", "b", is_bound=True),))))
     assert [pod.metadata.name for pod in made.cluster.pods_on("b")] == ["p"]
@@ -63,9 +83,9 @@ def test_assumed_pods_count_where_they_are_going() -> None:
 
 
 def test_nominations_are_remembered_with_whom_they_wait_for() -> None:
-    told = servers.on(trainer("said"), "", nominated_node_name="a")
+    result = servers.on(trainer("said"), "", nominated_node_name="a")
     state = SchedulerState(nominated=(Nominated("uid-p", "b", ("uid-v",)), Nominated("uid-gone", "a")))
-    made = restore.restored(of(told, trainer("p"), state=state))
+    made = restore.restored(of(result, trainer("p"), state=state))
     assert (made.nominations.node_of("uid-said"), made.nominations.node_of("uid-p")) == ("a", "b")
     assert (made.nominations.leaving("b"), made.nominations.node_of("uid-gone")) == (("uid-v",), "")
 
