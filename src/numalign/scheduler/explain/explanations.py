@@ -127,7 +127,7 @@ def explained(pod: Pod, profile: Profile, around: AttemptContext, now: float = 0
     found = filtering.filtered(pod, profile.filters, cluster.world)
     if isinstance(found, Refused):
         return _refused(empty, found.plugins[0], found.refusal)
-    filtering.respecting(
+    found = filtering.respecting(
         found, attempt.promised, filtering.survey(profile, cluster.engine, attempt.shape, found.fitting)
     )
     zones = _Zones(attempt, cluster)
