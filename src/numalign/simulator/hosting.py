@@ -49,7 +49,7 @@ class HostedCluster(Struct, frozen=True, kw_only=True):
     zone_aware_scheduler: bool = False
     """Whether our scheduler runs in the same process, under its own name."""
     port: int = 0
-    secure: bool = False
+    secure: bool = True
     """Serves TLS and requires a token, which only the kubeconfig has."""
     seed: int = 1
 
