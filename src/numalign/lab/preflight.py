@@ -92,7 +92,7 @@ def free_instances(wanted: int) -> int:
 
 def _refused() -> str:
     """The error of a mount in a separate namespace; empty if it works."""
-    probe = launching.command(["/bin/true"], [("/proc/meminfo", "/proc/cpuinfo")])
+    probe = launching.command(["/bin/true"], [("/proc/meminfo", "/proc/cpuinfo")], writable=())
     tried = subprocess.run(probe, capture_output=True, text=True, check=False)
     if tried.returncode == 0:
         return ""
