@@ -98,7 +98,7 @@ async def _rate(
 
 def _post(path: str, body: dict[str, Any]) -> bytes:
     data = msgspec.json.encode(body)
-    head = f"POST {path} HTTP/1.1\r\nHost: loopback\r\nAccept: application/json\r\nContent-Type: application/json\r\n"
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\nContent-Type: application/json\r\n"
     return f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data
 
 
@@ -157,7 +157,7 @@ class Watcher(asyncio.Protocol):
 
 async def _watcher(port: int) -> Watcher:
     watcher: Watcher = await _connected(port, Watcher)
-    watcher.transport.write(b"GET /api/v1/pods?watch=1 HTTP/1.1\r\nHost: loopback\r\nAccept: application/json\r\n\r\n")
+    watcher.transport.write(b"GET /api/v1/pods?watch=1 HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\n\r\n")
     await watcher.opened
     return watcher
 

@@ -164,7 +164,7 @@ async def _rates(made: Certificates, port: int) -> Measured:
 
         async def bind(number: int) -> None:
             named = ObjectMeta(name=f"pod-{number}", namespace="default")
-            assert (await binding.bind(ours, named, f"node-{number % 500}")).is_done
+            assert (await binding.bind(ours, named, f"node-{number % 500}")) == binding.DONE
 
         return Measured(await _rate(create), await _rate(bind))
 

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from numalign.api.objects.pod import Pod
 from numalign.kubelet import admission, start
-from numalign.kubelet.cpu import topology as cputopology
+from numalign.kubelet.cpu.topology import discover
 from numalign.kubelet.device import Ids, Inventory, Preference
 from numalign.kubelet.memory.state import MemoryState
 from numalign.kubelet.start import Kubelet
@@ -26,7 +26,7 @@ from numalign.placement.columns.noderules import BY_L3, NodeRules
 from numalign.placement.columns.requests import Program
 from numalign.placement.columns.resources import CPU, Resources
 from numalign.placement.columns.shapes import Shapes
-from numalign.placement.reports.cores import Cores
+from numalign.placement.reports.hardware import Cores
 from numalign.placement.rowmodel.state import RowClass, RowState
 
 Table = dict[int, tuple[int, ...]]
@@ -40,7 +40,7 @@ class View:
         self.kubelet = kubelet
         self.resources = resources or Resources()
         self.zones = kubelet.machine.zone_ids
-        self.cores = Cores(self.zones, cputopology.of(kubelet.machine))
+        self.cores = Cores(self.zones, discover(kubelet.machine))
         self.rules = self._rules()
         self._shapes = Shapes()
 

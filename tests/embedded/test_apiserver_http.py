@@ -119,14 +119,14 @@ def test_our_client_binds_once_and_is_told_when_it_is_too_late() -> None:
         made = await client.create(PODS.within("default"), doors.pod("web"))
         first = await binding.bind(client, made.metadata, "node-1")
         second = await binding.bind(client, made.metadata, "node-2")
-        return (await client.get(WEB)).spec.node_name, first.is_done, second.is_done
+        return (await client.get(WEB)).spec.node_name, first == binding.DONE, second == binding.DONE
 
     assert ours.run(check) == ("node-1", True, False)
 
 
 def test_a_gone_pod_cannot_be_bound() -> None:
     async def check(api: Api, address: Address, client: Client) -> bool:
-        return (await binding.bind(client, ObjectMeta(name="nobody", namespace="default"), "node-1")).is_done
+        return (await binding.bind(client, ObjectMeta(name="nobody", namespace="default"), "node-1")) == binding.DONE
 
     assert ours.run(check) is False
 

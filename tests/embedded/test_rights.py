@@ -9,9 +9,10 @@ import pytest
 
 from numalign.lab import accounts
 from numalign.lab.accounts import Right
+from numalign.process.http.messages import Request, Response
 from numalign.simulator import virtualtime
 from numalign.simulator.apiserver.http import requests
-from numalign.simulator.apiserver.http.requests import Request, Response, WatchRequest
+from numalign.simulator.apiserver.http.requests import WatchRequest
 from numalign.simulator.apiserver.http.routes import Router
 from tests.embedded import schedulerstories as stories
 from tests.embedded.schedulerstories import Stage

@@ -77,7 +77,7 @@ def create(embedded: Cluster, name: str, cpus: int) -> None:
 
 
 def dumped(scheduler: Scheduler) -> Snapshot:
-    return files.read(files.packed(files.written(dumping.taken(scheduler))), "dump")
+    return files.read(files.packed(b"".join(files.pieces(dumping.taken(scheduler)))), "dump")
 
 
 def watched(scheduler: Scheduler) -> list[bytes]:
@@ -86,7 +86,7 @@ def watched(scheduler: Scheduler) -> list[bytes]:
 
     def stepped(queued: QueuedPod) -> None:
         step(queued)
-        dumps.append(files.written(dumping.taken(scheduler)))
+        dumps.append(b"".join(files.pieces(dumping.taken(scheduler))))
 
     scheduler.cycle.step = stepped  # type: ignore[method-assign]
     return dumps

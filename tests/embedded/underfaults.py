@@ -19,8 +19,9 @@ from numalign.kube.transport import auth
 from numalign.kube.transport.auth import Access, Identity, Login
 from numalign.kube.transport.dial import Dial, Server
 from numalign.kube.watch.store import Change
+from numalign.process.http.connection import Connection
 from numalign.simulator import pipes
-from numalign.simulator.apiserver.http.connections import Connection
+from numalign.simulator.apiserver.http import application
 from numalign.simulator.apiserver.http.routes import Router
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import NAMESPACES, PODS
@@ -51,8 +52,8 @@ def furnish(api: Api) -> None:
 
 def inside(api: Api) -> Dial:
     """Connections to the server without a socket."""
-    serving, connections = Router(api.state), set[Connection]()
-    return pipes.dial(lambda: lambda: Connection(serving, connections, ""))
+    served = application.served(Router(api.state))
+    return pipes.dial(lambda: lambda: Connection(served))
 
 
 def access(server: Server, dial: Dial, clock: Clock) -> Access:

@@ -13,6 +13,7 @@ from numalign.lab.campaign import report as reports
 from numalign.lab.campaign.history import HistoryLine
 from numalign.lab.campaign.report import CampaignReport
 from numalign.lab.campaign.run import CampaignOptions
+from tests import histories
 
 SECONDS = 25.0
 SEED = 10
@@ -41,5 +42,5 @@ def test_pods_came_and_ended_while_programs_were_away(played: tuple[CampaignRepo
 
 def test_the_history_alone_gives_the_same_verdict(played: tuple[CampaignReport, list[HistoryLine]]) -> None:
     report, lines = played
-    again = judge.judge(history.decode(history.encode(lines)))
+    again = judge.judge(histories.read(history.encode(lines), HistoryLine))
     assert (again.good, again.overtaken) == (report.good, report.overtaken)

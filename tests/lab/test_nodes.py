@@ -31,7 +31,7 @@ def test_two_pods_get_a_zone_each_and_a_third_that_needs_both_is_turned_away(clu
         cluster.create(lives.guaranteed(f"web-{number}", 10, nodeName=PLAIN))
     first, second, third = (cluster.settled(f"web-{number}") for number in range(3))
     held = books.cpus(node)
-    zones = topology.of(node.spec.machine).zones
+    zones = topology.discover(node.spec.machine).zones
     found = [masks.of(zone for zone, members in zones.items() if cpus & members) for cpus in held.values()]
     assert sorted(found) == [0b01, 0b10]
     assert {uid for uid, _ in held} == {first.metadata.uid, second.metadata.uid}

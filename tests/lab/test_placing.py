@@ -126,7 +126,7 @@ def test_containers_are_aligned_to_the_zones_that_the_scheduler_foretold(tales: 
 @matrix(lambda name: any(policy in name for policy in fleet.STRICT))
 def test_cpus_are_in_the_zones_that_the_scheduler_foretold(tales: Tales, name: str) -> None:
     story = tales.of_node(name)
-    zones = topology.of(story.node.machine).zones
+    zones = topology.discover(story.node.machine).zones
     for pod in story.full.pods:
         for container, choices in (placementannotation.decode(pod.metadata) or {}).items():
             cpus = story.full.books.cpus.assignments[pod.metadata.uid][container]

@@ -1,4 +1,4 @@
-"""Binds and evicts pods, with the outcome as a value.
+"""Binds pods, with the outcome as a value.
 
 `scheduler.bind` calls it. If an answer is lost, the pod is read, so that BOUND means bound and REFUSED means not bound
 (kube-scheduler spec 4.9 and 7.4)."""
@@ -15,7 +15,7 @@ from numalign.api.objects.pod import Pod
 from numalign.kube import errors, request
 from numalign.kube.client import Client
 from numalign.kube.request import Repeat
-from numalign.kube.resources import PODS, Binding, DeleteOptions, Eviction, NodeTarget, Preconditions, Target
+from numalign.kube.resources import PODS, Binding, NodeTarget, Target
 from numalign.kube.transport.transport import Wanted, always
 
 
@@ -24,7 +24,6 @@ class Outcome(enum.Enum):
     GONE = "the pod is gone, or another one has its name"
     REFUSED = "the server refused; the pod is unchanged"
     ELSEWHERE = "the pod is bound to another node"
-    HELD = "a disruption budget does not allow it now"
     UNKNOWN = "no answer, and the pod could not be read"
 
 
@@ -32,11 +31,6 @@ class BindingResult(Struct, frozen=True):
     outcome: Outcome
     why: str = ""
     """The server's message; empty if done."""
-    retry_after: float | None = None
-
-    @property
-    def is_done(self) -> bool:
-        return self.outcome is Outcome.DONE
 
 
 DONE: Final = BindingResult(Outcome.DONE)
@@ -66,8 +60,7 @@ async def bind(
     except errors.NotFound as problem:
         return BindingResult(Outcome.GONE, str(problem))
     except (errors.Refusal, errors.Unreachable) as problem:
-        wait = problem.retry_after if isinstance(problem, errors.Refusal) else None
-        refused = BindingResult(Outcome.REFUSED, str(problem), wait)
+        refused = BindingResult(Outcome.REFUSED, str(problem))
         in_doubt = tries.may_have_worked(problem)
         return await _looked_up(client, target, (pod.uid, node), refused) if in_doubt else refused
 
@@ -87,25 +80,6 @@ class _Tries:
     def may_have_worked(self, problem: errors.Refusal | errors.Unreachable) -> bool:
         doubtful = isinstance(problem, errors.Unreachable | errors.Conflict | errors.ServerFailure)
         return self._sent > (0 if doubtful else 1)
-
-
-async def evict(client: Client, pod: ObjectMeta, grace_seconds: int | None = None) -> BindingResult:
-    """Never raises for a failure of the server or the network. DONE: the pod is terminating."""
-    target = PODS.at(pod.name, pod.namespace).sub("eviction")
-    options = DeleteOptions(grace_seconds, preconditions=Preconditions(uid=pod.uid or None))
-    named = ObjectMeta(name=pod.name, namespace=pod.namespace)
-    try:
-        await client.sender.call(request.post("evict", target, Eviction(named, options)))
-        return DONE
-    except errors.NotFound as problem:
-        return BindingResult(Outcome.GONE, str(problem))
-    except errors.TooManyRequests as problem:
-        held = problem.has_cause(errors.DISRUPTION)
-        return BindingResult(Outcome.HELD if held else Outcome.REFUSED, str(problem), problem.retry_after)
-    except errors.Refusal as problem:
-        return BindingResult(Outcome.REFUSED, str(problem), problem.retry_after)
-    except errors.Unreachable as problem:
-        return BindingResult(Outcome.UNKNOWN if problem.sent else Outcome.REFUSED, str(problem))
 
 
 async def _looked_up(

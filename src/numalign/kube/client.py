@@ -2,7 +2,7 @@
 
 Everything that talks to a cluster holds one `Client`. A target names an object or a collection (`PODS.at("web",
 "default")`, `NODES.everywhere()`), and its `sub("status")` a subresource. Failures are raised as `errors`. Watches are
-`watch.informer`; binding and eviction are `binding`."""
+`watch.informer`; binding is `binding`."""
 
 from collections.abc import AsyncIterator
 from typing import TypeVar

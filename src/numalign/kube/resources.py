@@ -1,7 +1,7 @@
 """Kubernetes resources: where a kind is served, the struct of its objects, and the objects that only this client uses.
 
 `request` builds calls from a `Target`; `client` and `informer` decode into its struct. `of` makes a custom resource;
-nothing has to be registered. Status, Lease, Event, Binding and Eviction are defined here; pods, nodes and topology
+nothing has to be registered. Status, Lease, Event and Binding are defined here; pods, nodes and topology
 reports are in `numalign.api`."""
 
 import re
@@ -70,13 +70,6 @@ class DeleteOptions(Wire, frozen=True):
 
 
 PLAIN_DELETION: Final = DeleteOptions()
-
-
-class Eviction(Wire, frozen=True, omit_defaults=False):
-    metadata: ObjectMeta
-    delete_options: DeleteOptions = PLAIN_DELETION
-    kind: str = "Eviction"
-    api_version: str = "policy/v1"
 
 
 class ScaleSpec(Wire, frozen=True, omit_defaults=False):

@@ -13,8 +13,7 @@ from typing import Literal
 from msgspec import Struct, structs
 
 from numalign.api.objects.pod import Pod
-from numalign.kubelet import demand as demands
-from numalign.kubelet import predicates
+from numalign.kubelet import demand, predicates
 from numalign.kubelet.demand import ContainerDemand, PodDemand
 from numalign.kubelet.refusals import TOPOLOGY_AFFINITY, Refusal, Undecided
 from numalign.kubelet.start import Kubelet
@@ -25,7 +24,7 @@ from numalign.kubelet.topologymanager.merge import HintMap, Hints
 
 
 class Alignment(Struct, frozen=True):
-    """One merge: what each resource offered to a container, or to the pod as a whole, and what came of it."""
+    """One merge: the hints of each resource for a container or for the whole pod, and the merged hint."""
 
     container: str
     """Empty for the whole pod."""
@@ -195,13 +194,13 @@ SLOW = 100_000_000
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
-    """The kubelet's answer, in its own words, and how it came about."""
+    """The kubelet's decision with its reason and message, and how it was reached."""
 
     verdict: Verdict
     reason: str = ""
     message: str = ""
     container: str = ""
-    """Where it was refused; empty if for the pod as a whole."""
+    """The container that was rejected; empty: the pod as a whole."""
     alignments: tuple[Alignment, ...] = ()
     placement: Mapping[str, ContainerPlacement] = {}
     steps: int = 0
@@ -218,8 +217,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 
 def admit(kubelet: Kubelet, state: KubeletState, pod: Pod) -> tuple[KubeletState, Outcome]:
-    """Admit a pod: topology manager first, general predicates after it."""
-    others = [other for uid, other in state.active.items() if uid != demands.identity(pod)]
+    """Admits a pod: Topology Manager first, then the general predicates."""
+    others = [other for uid, other in state.active.items() if uid != demand.identity(pod)]
     state, outcome = align(kubelet, state, pod)
     if not outcome.admitted:
         return state, outcome
@@ -233,15 +232,15 @@ def admit(kubelet: Kubelet, state: KubeletState, pod: Pod) -> tuple[KubeletState
         alignments=outcome.alignments,
         steps=outcome.steps,
     )
-    return state.without_pod(demands.identity(pod)), rejected
+    return state.without_pod(demand.identity(pod)), rejected
 
 
 def align(kubelet: Kubelet, state: KubeletState, pod: Pod) -> tuple[KubeletState, Outcome]:
-    """The topology manager's part of an admission: hints, merge, allocation."""
-    demand = demands.of(pod, kubelet.reading)
+    """The Topology Manager's part of an admission: hints, merge, allocation."""
+    asked = demand.of(pod, kubelet.reading)
     walk = Walk(kubelet, state.with_pod(pod))
     try:
-        walk.pod(demand)
+        walk.pod(asked)
     except Undecided as undecided:
         why = Outcome(verdict="undecided", message=str(undecided), alignments=tuple(walk.alignments), steps=walk.steps)
         return state, why
@@ -254,9 +253,9 @@ def align(kubelet: Kubelet, state: KubeletState, pod: Pod) -> tuple[KubeletState
             alignments=tuple(walk.alignments),
             steps=walk.steps,
         )
-        return walk.state.without_pod(demand.uid), rejected
+        return walk.state.without_pod(asked.uid), rejected
     return walk.state, Outcome(
-        verdict="admitted", alignments=tuple(walk.alignments), steps=walk.steps, placement=placement(walk.state, demand)
+        verdict="admitted", alignments=tuple(walk.alignments), steps=walk.steps, placement=placement(walk.state, asked)
     )
 
 
@@ -271,26 +270,26 @@ def container_started(kubelet: Kubelet, state: KubeletState, uid: str, container
     """The start hook: memory of init containers that have ended is given back (kubelet spec 6.6)."""
     if not kubelet.memory or not state.memory:
         return state
-    demand = demands.of(state.active[uid], kubelet.reading)
-    return structs.replace(state, memory=kubelet.memory.started(state.memory, demand, container))
+    asked = demand.of(state.active[uid], kubelet.reading)
+    return structs.replace(state, memory=kubelet.memory.started(state.memory, asked, container))
 
 
 def late_devices(
     kubelet: Kubelet, state: KubeletState, uid: str, container: str
 ) -> tuple[KubeletState, Refusal | None]:
     """Devices that a container does not have yet when it is about to run: pods served as a whole (spec 10.5)."""
-    demand = demands.of(state.active[uid], kubelet.reading)
-    wanted = demand.container(container)
-    if not kubelet.devices.missing(state.devices, demand, wanted):
+    asked = demand.of(state.active[uid], kubelet.reading)
+    wanted = asked.container(container)
+    if not kubelet.devices.missing(state.devices, asked, wanted):
         return state, None
     collected = kubelet.devices.collect(state.devices, state.container_names())
     affinity = state.affinity(uid, container).mask
-    devices, refusal = kubelet.devices.allocate(collected, demand, wanted, affinity)
+    devices, refusal = kubelet.devices.allocate(collected, asked, wanted, affinity)
     return structs.replace(state, devices=devices), refusal
 
 
 def collect(kubelet: Kubelet, state: KubeletState) -> KubeletState:
-    """What is left once all managers have dropped what inactive pods held; admission does this by itself."""
+    """The state after all managers dropped what inactive pods held; admission does this by itself."""
     walk = Walk(kubelet, state)
     walk.collect()
     return walk.state

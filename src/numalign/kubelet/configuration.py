@@ -16,7 +16,7 @@ from numalign.api.decode import fields, quantity
 from numalign.api.decode.fields import Field
 from numalign.api.objects import resourcenames
 from numalign.kubelet import settings, versions
-from numalign.kubelet.machine import cores
+from numalign.kubelet.machine import zonecores
 from numalign.kubelet.machine.machine import Machine
 
 KIND = "KubeletConfiguration"
@@ -79,8 +79,8 @@ def _reserved_cpus(config: Field, machine: Machine) -> int:
         raise field.bad(f"cannot be combined with {cgroups[0]}; remove one of the two")
     reserved = fields.cpus(field)
     if reserved & ~machine.cpus:
-        missing = cores.short_text(reserved & ~machine.cpus)
-        raise field.bad(f"the machine has no CPU {missing}; its CPUs are {cores.short_text(machine.cpus)}")
+        missing = zonecores.short_text(reserved & ~machine.cpus)
+        raise field.bad(f"the machine has no CPU {missing}; its CPUs are {zonecores.short_text(machine.cpus)}")
     return reserved
 
 
@@ -115,7 +115,7 @@ def _reservation(written: Field, resource: str) -> quantity.Quantity:
 
 
 def _eviction_hard(config: Field, memory: int) -> Mapping[str, int]:
-    """The memory that pods do not get because it would evict them; only a file without thresholds has the default."""
+    """The memory threshold of hard eviction. The default applies only to a file without any threshold."""
     field, merge = config.at("evictionHard"), config.at("mergeDefaultEvictionSettings")
     merged = merge.given and fields.boolean(merge)
     thresholds = {signal: _threshold(value, signal, memory) for signal, value in fields.entries(field)}
@@ -126,7 +126,7 @@ def _eviction_hard(config: Field, memory: int) -> Mapping[str, int]:
 
 
 def _threshold(field: Field, signal: str, capacity: int) -> int | None:
-    """What the threshold comes to for a resource of this capacity; None where it stands for no threshold at all."""
+    """The threshold in bytes for a resource of this capacity; None: the value disables it."""
     if signal not in SIGNALS:
         raise field.bad(f"no eviction signal of this name; {fields.suggestion(signal, SIGNALS)}")
     text = fields.text(field)

@@ -38,13 +38,13 @@ class ContainerDemand(Struct, frozen=True):
 
 
 class PodDemand(Struct, frozen=True, dict=True):
-    """All containers in admission order, and what the pod as a whole comes to."""
+    """All containers in admission order, and the totals of the pod."""
 
     pod: Pod
-    """As the kubelet sees it."""
+    """The pod as the kubelet reads it."""
     containers: tuple[ContainerDemand, ...]
     pinned: bool
-    """Whether CPU and memory manager care for the pod at all."""
+    """Whether the CPU and Memory Managers handle the pod."""
     budget: ContainerDemand | None = None
     """Pod-level resources that the managers serve as one allocation (kubelet spec 10.2 to 10.4)."""
 
@@ -104,7 +104,7 @@ class Reading(Struct, frozen=True, kw_only=True):
 
 
 def of(pod: Pod, reading: Reading) -> PodDemand:
-    """Read a pod's demand the way this kubelet does."""
+    """The pod's demand as this kubelet reads it."""
     pod_level = requests.has_pod_level_resources(pod)
     served_whole = pod_level and (reading.pod_level or reading.pod_level_needs_gate)
     pod = seen(pod, reading)
@@ -127,7 +127,7 @@ def seen(pod: Pod, reading: Reading) -> Pod:
 
 
 def identity(pod: Pod) -> str:
-    """The uid, or for a pod that never met an API server its name."""
+    """The uid; the name for a pod that was never created on an API server."""
     return pod.metadata.uid or f"{pod.metadata.namespace}/{pod.metadata.name}"
 
 

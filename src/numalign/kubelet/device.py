@@ -36,20 +36,20 @@ class Preference(Struct, frozen=True):
 
 
 def lowest_ids(asked: Preference) -> Ids:
-    """What a plugin answers when nothing better is known: what it must, filled up with the lowest ids."""
+    """The default answer of a plugin: the required devices, filled up with the lowest ids."""
     others = sorted(asked.available - asked.must_include)
     return asked.must_include | frozenset(others[: max(0, asked.size - len(asked.must_include))])
 
 
 class ReusableDevices(Struct, frozen=True):
-    """Devices that one pod's init containers held and its next container may take. Other pods' are forgotten."""
+    """Devices that one pod's init containers held and its next container may reuse. Only the last pod's are kept."""
 
     uid: str = ""
     held: Held = field(default_factory=dict)
 
 
 class DeviceState(Struct, frozen=True):
-    """Who holds which devices: pod uid to container name to resource to ids."""
+    """Allocated devices: pod uid to container name to resource to ids."""
 
     pods: Mapping[str, Mapping[str, Held]] = field(default_factory=dict)
     reuse: ReusableDevices = ReusableDevices()
@@ -76,12 +76,12 @@ class DeviceState(Struct, frozen=True):
 
 
 class Affinity(Struct, frozen=True):
-    """Free devices by how they lie to the container's affinity."""
+    """Free devices by their relation to the container's affinity."""
 
     aligned: Ids
     unaligned: Ids
     without: Ids
-    """No topology, or nothing to align to."""
+    """Devices without a topology, or all if the container has no affinity."""
 
 
 class Inventory(Struct, frozen=True, dict=True):
@@ -227,7 +227,7 @@ class DeviceManager(Struct, frozen=True, dict=True):
         inventory = self._registered(resource, held or frozenset())
         if held is not None or count == 0:
             return frozenset()
-        # Reused devices are taken as they come: not checked for health or zone, the plugin not asked.
+        # Reused devices are taken without checking health or zone, and without asking the plugin.
         taken = frozenset(sorted(state.reusable(pod.uid, resource))[:count])
         if len(taken) == count:
             return taken

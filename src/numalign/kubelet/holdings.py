@@ -13,8 +13,7 @@ from msgspec import structs
 from numalign.api.attributes.podplacements import HeldDevices, Holding, MemoryBlock, PodPlacement
 from numalign.api.decode.quantity import INT64_MAX
 from numalign.api.objects.pod import Pod
-from numalign.kubelet import demand as demands
-from numalign.kubelet import versions
+from numalign.kubelet import demand, versions
 from numalign.kubelet.demand import PodDemand, Role
 from numalign.kubelet.device import Held, Ids
 from numalign.kubelet.machine.machine import Device
@@ -28,7 +27,7 @@ WHOLE_POD = ""
 
 
 def every(kubelet: Kubelet, state: KubeletState) -> tuple[PodPlacement, ...]:
-    """All active pods, with everything that the managers have written down for them."""
+    """All active pods, with everything that the managers have recorded for them."""
     return tuple(of(kubelet, state, pod) for pod in state.active.values())
 
 
@@ -46,24 +45,24 @@ def classes(devices: Iterable[Device]) -> dict[int | None, list[Device]]:
 
 
 def of(kubelet: Kubelet, state: KubeletState, pod: Pod) -> PodPlacement:
-    """Everything that is written down for this pod."""
-    demand = demands.of(pod, kubelet.reading)
-    return _named(pod, (_whole(state, demand.uid), *_containers(kubelet, placement(state, demand))))
+    """Everything that the managers have recorded for this pod."""
+    asked = demand.of(pod, kubelet.reading)
+    return _named(pod, (_whole(state, asked.uid), *_containers(kubelet, placement(state, asked))))
 
 
 def listed_of(kubelet: Kubelet, state: KubeletState, pod: Pod) -> PodPlacement:
     """This pod as the Pod Resources API lists it."""
     by_isolation = versions.behaviour(kubelet.settings.minor).pod_resources_by_isolation
-    demand = demands.of(pod, kubelet.reading)
-    placed = _without_init(demand, placement(state, demand))
+    asked = demand.of(pod, kubelet.reading)
+    placed = _without_init(asked, placement(state, asked))
     if not by_isolation:
         return _named(pod, _containers(kubelet, placed))
     own = {name: _without_shared(each) for name, each in placed.items()}
-    return _named(pod, (_whole(state, demand.uid), *_containers(kubelet, own)))
+    return _named(pod, (_whole(state, asked.uid), *_containers(kubelet, own)))
 
 
-def _without_init(demand: PodDemand, placed: Mapping[str, ContainerPlacement]) -> dict[str, ContainerPlacement]:
-    return {each.name: placed[each.name] for each in demand.containers if each.role is not Role.INIT}
+def _without_init(asked: PodDemand, placed: Mapping[str, ContainerPlacement]) -> dict[str, ContainerPlacement]:
+    return {each.name: placed[each.name] for each in asked.containers if each.role is not Role.INIT}
 
 
 def _without_shared(placed: ContainerPlacement) -> ContainerPlacement:

@@ -1,4 +1,4 @@
-"""The general predicates: does the pod fit what the node as a whole has left?
+"""The general predicates: check whether the node's totals suffice for a pod.
 
 They run after the Topology Manager, so a pod that is rejected here already holds CPUs, memory and devices. Resources,
 the number of pods and host ports are checked, in the kubelet's order. Node name, selectors and taints belong to the
@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from numalign.api.objects import requests, resourcenames
 from numalign.api.objects.pod import ContainerPort, Pod
-from numalign.kubelet import demand as demands
+from numalign.kubelet import demand
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
 
@@ -21,17 +21,17 @@ ANY_ADDRESS = "0.0.0.0"
 
 
 class Lacking(Struct, frozen=True):
-    """Why the pod does not fit, in the kubelet's words."""
+    """Why the pod does not fit: the kubelet's reason and message."""
 
     reason: str
     message: str
 
 
 def lacking(kubelet: Kubelet, state: KubeletState, pod: Pod, others: Collection[Pod]) -> Lacking | None:
-    """The first thing the node lacks for this pod, with the other active pods on it."""
+    """The first predicate that fails for this pod, beside the other active pods."""
     if len(others) + 1 > kubelet.settings.max_pods:
         return _insufficient(PODS, requested=1, used=len(others), capacity=kubelet.settings.max_pods)
-    offered = allocatable(kubelet, state, demands.identity(pod))
+    offered = allocatable(kubelet, state, demand.identity(pod))
     taken = [_amounts(kubelet, other) for other in others]
     for resource, wanted in sorted(_amounts(kubelet, pod).items(), key=_in_kubelet_order):
         if resource not in offered and not resourcenames.is_hugepages(resource):
@@ -49,7 +49,7 @@ def lacking(kubelet: Kubelet, state: KubeletState, pod: Pod, others: Collection[
 def allocatable(kubelet: Kubelet, state: KubeletState, uid: str = "") -> dict[str, int]:
     """Node Allocatable: capacity less reservations and eviction threshold; cpu in milli-CPUs.
 
-    Asked for a pod that holds devices, those in use count even if they turned unhealthy since."""
+    For a pod that holds devices, these count even if they became unhealthy since."""
     machine, settings = kubelet.machine, kubelet.settings
     amounts = {name: amount - settings.withheld(name) for name, amount in machine.capacity.items()}
     pages = sum(page.total_bytes for zone in machine.zones for page in zone.hugepages)
@@ -61,7 +61,7 @@ def allocatable(kubelet: Kubelet, state: KubeletState, uid: str = "") -> dict[st
 
 
 def _amounts(kubelet: Kubelet, pod: Pod) -> Mapping[str, int]:
-    total = requests.effective(demands.seen(pod, kubelet.reading))
+    total = requests.effective(demand.seen(pod, kubelet.reading))
     return {name: amount.milli if name == resourcenames.CPU else amount.value for name, amount in total.items()}
 
 

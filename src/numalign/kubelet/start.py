@@ -11,21 +11,18 @@ from functools import cached_property
 
 from msgspec import Struct, structs
 
-from numalign.kubelet import settings as options
 from numalign.kubelet import versions
-from numalign.kubelet.cpu import static as cpu_start
-from numalign.kubelet.cpu.static import StaticCPUs
+from numalign.kubelet.cpu.static import StaticCPUs, restart_cpu_manager, start_cpu_manager
 from numalign.kubelet.demand import Reading
 from numalign.kubelet.device import DeviceManager, Ids, Preference, lowest_ids
 from numalign.kubelet.machine.machine import Machine
-from numalign.kubelet.memory import static as memory_start
-from numalign.kubelet.memory.static import StaticMemory
+from numalign.kubelet.memory.static import StaticMemory, restart_memory_manager, start_memory_manager
 from numalign.kubelet.refusals import StartRefusal
-from numalign.kubelet.settings import Settings
+from numalign.kubelet.settings import TOPOLOGY_OPTIONS, Settings, boolean_option, require_available
 from numalign.kubelet.state import KubeletState
 from numalign.kubelet.topologymanager.merge import Rules
 
-MANAGER = options.TOPOLOGY_OPTIONS.manager
+MANAGER = TOPOLOGY_OPTIONS.manager
 PREFER_CLOSEST = "prefer-closest-numa-nodes"
 MAX_ZONES = "max-allowable-numa-nodes"
 KNOWN = frozenset({PREFER_CLOSEST, MAX_ZONES})
@@ -68,20 +65,20 @@ def start(machine: Machine, settings: Settings, prefer: Callable[[Preference], I
         settings=settings,
         rules=_rules(machine, settings),
         devices=DeviceManager(machine, versions.behaviour(settings.minor), prefer),
-        cpu=cpu_start.start_cpu_manager(machine, settings),
-        memory=memory_start.start_memory_manager(machine, settings),
+        cpu=start_cpu_manager(machine, settings),
+        memory=start_memory_manager(machine, settings),
     )
 
 
 def restart(kubelet: Kubelet, state: KubeletState) -> KubeletState:
-    """What a new process knows: checkpoints survive, stored hints and reusable leftovers do not.
+    """The state of a new process: checkpoints survive, stored hints and reusable leftovers do not.
 
     Every active pod has to be admitted again; `active` still lists them, in the order in which that happens."""
     cpu, memory = state.cpu, state.memory
     if kubelet.cpu and cpu:
-        cpu = cpu_start.restarted(kubelet.cpu, cpu)
+        cpu = restart_cpu_manager(kubelet.cpu, cpu)
     if kubelet.memory and memory:
-        memory = memory_start.restarted(kubelet.memory, memory)
+        memory = restart_memory_manager(kubelet.memory, memory)
     devices = kubelet.devices.restarted(state.devices)
     return structs.replace(state, cpu=cpu, memory=memory, devices=devices, affinities={})
 
@@ -97,9 +94,9 @@ def _rules(machine: Machine, settings: Settings) -> Rules:
         return Rules(policy, machine.zone_ids)  # scope and options are not even parsed
     closest, most = False, DEFAULT_MAX_ZONES
     for name, text in settings.topology_options.items():
-        options.require_available(name, KNOWN, options.TOPOLOGY_OPTIONS, settings)
+        require_available(name, KNOWN, TOPOLOGY_OPTIONS, settings)
         if name == PREFER_CLOSEST:
-            closest = options.boolean_option(name, text, options.TOPOLOGY_OPTIONS)
+            closest = boolean_option(name, text, TOPOLOGY_OPTIONS)
         else:
             most = _max_zones(text)
     if closest and not all(zone.distances for zone in machine.zones):

@@ -1,4 +1,4 @@
-"""Everything that a kubelet remembers between admissions, as one immutable value.
+"""The state of a kubelet between admissions, as one immutable value.
 
 `start` makes the first one, and `admission` turns one into the next. A prediction that is discarded needs no undo."""
 
@@ -10,7 +10,7 @@ from typing import Literal
 from msgspec import Struct, field, structs
 
 from numalign.api.objects.pod import Pod
-from numalign.kubelet import demand as demands
+from numalign.kubelet import demand
 from numalign.kubelet.cpu.state import CPUState
 from numalign.kubelet.device import DeviceState, Held
 from numalign.kubelet.memory.state import Block, MemoryState
@@ -29,10 +29,10 @@ class KubeletState(Struct, frozen=True):
     affinities: Mapping[str, Mapping[str, Hint]] = field(default_factory=dict)
 
     def with_pod(self, pod: Pod) -> KubeletState:
-        return structs.replace(self, active={**self.active, demands.identity(pod): pod})
+        return structs.replace(self, active={**self.active, demand.identity(pod): pod})
 
     def without_pod(self, uid: str) -> KubeletState:
-        """The pod is not active any more; what it held stays with the managers until they collect it."""
+        """The state without the pod among the active ones; its allocations stay until the managers collect them."""
         return structs.replace(self, active={other: pod for other, pod in self.active.items() if other != uid})
 
     def with_affinity(self, uid: str, container: str, hint: Hint) -> KubeletState:
@@ -47,7 +47,7 @@ class KubeletState(Struct, frozen=True):
 
 
 class ContainerPlacement(Struct, frozen=True):
-    """Where one container sits. CPUs None: it runs on the shared set."""
+    """The placement of one container. CPUs None: it runs on the shared set."""
 
     affinity: Hint
     cpus: int | None
@@ -57,12 +57,12 @@ class ContainerPlacement(Struct, frozen=True):
     memory_isolation: Isolation
 
 
-def placement(state: KubeletState, pod: demands.PodDemand) -> dict[str, ContainerPlacement]:
+def placement(state: KubeletState, pod: demand.PodDemand) -> dict[str, ContainerPlacement]:
     """What an admitted pod got, container by container."""
     return {each.name: _placed(state, pod, each) for each in pod.containers}
 
 
-def _placed(state: KubeletState, pod: demands.PodDemand, container: demands.ContainerDemand) -> ContainerPlacement:
+def _placed(state: KubeletState, pod: demand.PodDemand, container: demand.ContainerDemand) -> ContainerPlacement:
     cpus = state.cpu.assigned(pod.uid, container.name) if state.cpu else None
     blocks = state.memory.held(pod.uid, container.name) if state.memory else None
     shared = pod.budget is not None

@@ -111,6 +111,11 @@ class Behaviour(Struct, frozen=True, kw_only=True):
     """Since 1.37 distribute-cpus-across-numa heeds align-by-socket and caps d in step 4. Before, 5.7 read without
     every "with align-by-socket" in step 3 and without the cap."""
 
+    distribution_keeps_affinity: bool
+    """Since 1.38 distribute-cpus-across-numa takes CPUs from at least as many zones as the affinity has, where so many
+    have free CPUs (5.7, step 2). Before, from as few zones as hold the request. CPUs outside the affinity, and the
+    containers that share the CPUs of a pod with pod-level resources, are distributed as before."""
+
     memory_skips_empty_requests: bool
     """Since 1.37 a container without memory request is left alone (6.2). Before, it went through 6.4: an error where
     no affinity is stored, else the group check and an empty list of blocks. Reached only by shared containers of
@@ -167,6 +172,7 @@ def behaviour(minor: Minor) -> Behaviour:
         device_hints_over_device_zones=known >= _V36,
         assigned_cpus_skip_smt_check=known >= _V37,
         distribution_knows_sockets=known >= _V37,
+        distribution_keeps_affinity=known >= _V38,
         memory_skips_empty_requests=known >= _V37,
         pod_resources_by_isolation=known >= _V37,
     )

@@ -53,7 +53,7 @@ class Lab:
 
     def announce(self) -> None:
         self._announced = self._processes()
-        state.INSTANCES.announce(self.place, self._told())
+        state.INSTANCES.announce(self.place, self._state())
 
     def tend(self) -> None:
         """Restart programs that ended unexpectedly, and publish the list of processes if it changed."""
@@ -68,7 +68,7 @@ class Lab:
     def _processes(self) -> list[int | None]:
         return [part.pid for part in self.every_part()]
 
-    def _told(self) -> state.LabState:
+    def _state(self) -> state.LabState:
         beside = [name for name in self.parts if name not in ("etcd", "kube-apiserver")]
         words = f"{len(self.nodes)} node{'s' if len(self.nodes) != 1 else ''}"
         return state.LabState(

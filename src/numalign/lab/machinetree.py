@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from numalign.api.decode import cpuset
-from numalign.kubelet.machine import cores as machinecores
+from numalign.kubelet.machine import zonecores
 from numalign.kubelet.machine.machine import Core, HugePages, Machine, Zone
 
 CPU: Final = "sys/devices/system/cpu"
@@ -59,14 +59,14 @@ def links(machine: Machine) -> dict[str, str]:
 
 def _cpus(machine: Machine) -> Iterator[tuple[str, str]]:
     cores = [core for zone in machine.zones for core in zone.cores]
-    everything = cpuset.text(machinecores.mask(cores))
+    everything = cpuset.text(zonecores.mask(cores))
     for name in ("online", "possible", "present"):
         yield f"{CPU}/{name}", everything
     yield f"{CPU}/offline", ""
     groups = _l3_groups(cores)
     packages = _packages(machine)
     for number, core in _numbered(machine):
-        siblings = machinecores.mask([core])
+        siblings = zonecores.mask([core])
         for cpu in core.cpus:
             yield f"{CPU}/cpu{cpu}/online", "1"
             yield from _topology(f"{CPU}/cpu{cpu}/topology", number, core, siblings, packages[core.socket])
@@ -110,7 +110,7 @@ def _zones(machine: Machine) -> Iterator[tuple[str, str]]:
 
 
 def _zone(place: str, machine: Machine, zone: Zone) -> Iterator[tuple[str, str]]:
-    members = machinecores.mask(zone.cores)
+    members = zonecores.mask(zone.cores)
     yield f"{place}/cpulist", cpuset.text(members)
     yield f"{place}/cpumap", _bitmap(members)
     yield f"{place}/meminfo", "\n".join(f"Node {zone.id} {line}" for line in _memory_lines(zone.memory))
@@ -199,7 +199,7 @@ def _grouped(members: list[tuple[int, Core]]) -> Mapping[int, int]:
     """The CPUs of each group."""
     groups: dict[int, int] = {}
     for group, core in members:
-        groups[group] = groups.get(group, 0) | machinecores.mask([core])
+        groups[group] = groups.get(group, 0) | zonecores.mask([core])
     return groups
 
 

@@ -115,6 +115,8 @@ class WakeCause(StrEnum):
     NODE = "node"
     REPORT = "report"
     FREED = "freed"
+    GRACE = "grace"
+    """The time that the node has for its first report is over."""
 
 
 class Wake(Struct, frozen=True):

@@ -1,9 +1,8 @@
-"""A small HTTP server for probes, metrics and debug pages, and the health checks that it serves.
+"""Pages over HTTP for probes, metrics and debugging, and the health checks among them.
 
 Components pass `Pages` by path; with a guard, every request to a path that is not open is authorized first. `Health`
 makes the pages /healthz, /livez and /readyz of named checks, and exports their results under /metrics/slis
-(kube-scheduler spec 6.5). It serves GET and PUT with short responses, one request per connection. A client can neither
-crash the process nor hold a request longer than `PATIENCE`."""
+(kube-scheduler spec 6.5). It serves GET and PUT, one request per connection, within `LIMITS`."""
 
 from __future__ import annotations
 
@@ -12,21 +11,22 @@ import contextlib
 import logging
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from http import HTTPStatus
 from typing import Final
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from msgspec import Struct
 
+from numalign.process.http import listen, origins
+from numalign.process.http.connection import Connection, Pending, Served
+from numalign.process.http.limits import Limits
+from numalign.process.http.messages import TEXT, Request, Response
 from numalign.process.metrics import Registry
 
 LOG: Final = logging.getLogger(__name__)
 PATIENCE: Final = 30.0
-SLOWEST: Final = 1 << 20
-"""Bytes per second that a client must read of a long response."""
-LONGEST_HEAD: Final = 16 << 10
-LONGEST_BODY: Final = 1 << 20
-TEXT: Final = "text/plain; charset=utf-8"
+"""Seconds in which a page must be made."""
+LIMITS: Final = Limits(connections=64, head_seconds=5.0, body_bytes=1 << 20, idle_seconds=0)
+METHODS: Final = ("GET", "HEAD", "PUT")
 
 
 class PageRequest(Struct, frozen=True, kw_only=True):
@@ -56,16 +56,16 @@ Guard = Callable[[PageRequest], Awaitable[PageResponse | None]]
 """None: serve the page. A response: send it instead."""
 
 
-class BadRequest(Exception):
-    """The client sent something that is not a supported HTTP request."""
-
-
 class Pages:
     """Pages by path; a path that ends in a slash matches everything under it."""
 
     def __init__(self, pages: Mapping[str, Page], guard: Guard | None = None) -> None:
         self._pages = pages
         self._guard = guard
+
+    @property
+    def is_guarded(self) -> bool:
+        return self._guard is not None
 
     async def answer(self, asked: PageRequest) -> PageResponse:
         # Unauthorized clients must not learn which paths exist.
@@ -75,7 +75,7 @@ class Pages:
         page = self._page(asked.path)
         if page is None:
             return PageResponse("404 page not found\n", 404)
-        if asked.method not in ("GET", "HEAD", "PUT"):
+        if asked.method not in METHODS:
             return PageResponse("method not allowed\n", 405)
         found = page(asked)
         return found if isinstance(found, PageResponse) else await found
@@ -88,77 +88,72 @@ class Pages:
 
 
 @contextlib.asynccontextmanager
-async def serving(pages: Pages, address: tuple[str, int], tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
+async def serving(
+    pages: Pages, address: tuple[str, int], tls: ssl.SSLContext | None = None, limits: Limits = LIMITS
+) -> AsyncIterator[int]:
     """Serves until the block is left; yields the port, also where 0 was asked for. OSError where the port is taken."""
+    # Guarded pages are safe from browsers: these do not send a token unless a page of ours does.
+    hosts = None if pages.is_guarded else origins.of_machine(address[0])
+    async with listen.listening(Served(PagesServer(pages), limits, hosts), address, tls) as port:
+        yield port
 
-    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+
+class PagesServer:
+    """Answers requests with pages; `process.http` calls it."""
+
+    headers: tuple[str, ...] = ("authorization",)
+    added: tuple[tuple[str, str], ...] = (("X-Content-Type-Options", "nosniff"),)
+
+    def __init__(self, pages: Pages) -> None:
+        self._pages = pages
+
+    def answer(self, request: Request) -> Pending:
+        return Answering(self._pages, request)
+
+    def refusal(self, code: int, why: str) -> Response:
+        return Response(code, f"{why}\n".encode(), TEXT)
+
+
+class Answering:
+    """A page that is being made, in a task of its own."""
+
+    def __init__(self, pages: Pages, request: Request) -> None:
+        self._pages = pages
+        self._request = request
+
+    def open(self, connection: Connection) -> None:
+        self._task = asyncio.create_task(self._answer(connection))
+
+    def end(self) -> None:
+        """The client sees the end of the connection."""
+
+    def close(self) -> None:
+        self._task.cancel()
+
+    async def _answer(self, connection: Connection) -> None:
+        request = self._request
         try:
             async with asyncio.timeout(PATIENCE):
-                written = await _exchange(pages, reader)
-            writer.write(written)
-            async with asyncio.timeout(PATIENCE + len(written) / SLOWEST):
-                await writer.drain()
-        except (OSError, TimeoutError, asyncio.IncompleteReadError) as problem:
-            LOG.debug("Client disconnected: %s", problem)
-        finally:
-            writer.close()
-
-    shaking = PATIENCE if tls is not None else None
-    host, port = address
-    server = await asyncio.start_server(
-        connected, host, port, ssl=tls, limit=LONGEST_HEAD, ssl_handshake_timeout=shaking
-    )
-    try:
-        yield int(server.sockets[0].getsockname()[1])
-    finally:
-        server.close()
+                found = await self._pages.answer(_asked(request))
+        except TimeoutError:
+            found = PageResponse(f"not ready within {PATIENCE:g} s\n", 503)
+        except Exception:
+            LOG.exception("Failed to serve %s %s", request.method, request.path)
+            found = PageResponse("internal error\n", 500)
+        body = found.body if isinstance(found.body, bytes) else found.body.encode("utf-8", "replace")
+        connection.finish(Response(found.status, body, found.content_type))
 
 
-async def _exchange(pages: Pages, reader: asyncio.StreamReader) -> bytes:
-    try:
-        asked = await _read(reader)
-    except asyncio.LimitOverrunError:
-        return _written(PageResponse("request header fields too large\n", 431), with_body=True)
-    except (BadRequest, ValueError):
-        return _written(PageResponse("bad request\n", 400), with_body=True)
-    try:
-        answer = await pages.answer(asked)
-    except Exception:
-        LOG.exception("Failed to serve %s %s", asked.method, asked.path)
-        answer = PageResponse("internal error\n", 500)
-    return _written(answer, with_body=asked.method != "HEAD")
-
-
-async def _read(reader: asyncio.StreamReader) -> PageRequest:
-    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-    first, *rest = head.rstrip().split("\r\n")
-    parts = first.split(" ")
-    if len(parts) != 3 or not parts[2].startswith("HTTP/1."):
-        raise BadRequest
-    pairs = (line.partition(":") for line in rest)
-    headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
-    length = int(headers.get("content-length", "0"))
-    if not 0 <= length <= LONGEST_BODY:
-        raise BadRequest
-    split = urlsplit(parts[1])
-    given = parse_qs(split.query, keep_blank_values=True)
+def _asked(request: Request) -> PageRequest:
+    given = parse_qs(request.raw_query, keep_blank_values=True)
     return PageRequest(
-        method=parts[0],
-        path=split.path,
+        method=request.method,
+        path=request.path,
         query={name: values[-1] for name, values in given.items()},
         repeated={name: tuple(values) for name, values in given.items() if len(values) > 1},
-        headers=headers,
-        body=await reader.readexactly(length),
+        headers=request.headers,
+        body=request.body,
     )
-
-
-def _written(answer: PageResponse, *, with_body: bool) -> bytes:
-    body = answer.body if isinstance(answer.body, bytes) else answer.body.encode("utf-8", "replace")
-    head = (
-        f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}\r\nContent-Type: {answer.content_type}\r\n"
-        f"Content-Length: {len(body)}\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n"
-    )
-    return head.encode() + (body if with_body else b"")
 
 
 Check = Callable[[], bool]

@@ -15,11 +15,11 @@ from numalign.api.errors import BadObject
 from numalign.api.objects.pod import Pod
 from numalign.kube.clock import Clock
 from numalign.placement.decisions import Decision, Randomness
+from numalign.placement.explain import wording
 from numalign.process.log import about
 from numalign.scheduler import metrics
-from numalign.scheduler.bind import binder as volumes
-from numalign.scheduler.bind.binder import PendingBinding, VolumeBinder
-from numalign.scheduler.choose import choose, filtering, messages
+from numalign.scheduler.bind.binder import PendingBinding, VolumeBinder, volume_plan
+from numalign.scheduler.choose import choose, filtering, messages, scoring
 from numalign.scheduler.choose.choose import Attempt, AttemptContext, Chosen, NoNode
 from numalign.scheduler.choose.cluster import Cluster
 from numalign.scheduler.choose.decisionlog import FORGETFUL, DecisionLog, LoggedAttempt, RecordedRandomness
@@ -113,7 +113,7 @@ class Cycle:
         if isinstance(found, Chosen):
             self._remember_chosen(queued, found, attempt)
             self.start += found.looked_at
-            return self._bind(queued, found.decision, profile, begun)
+            return self._bind(queued, found.decision, attempt, profile)
         self._turn_down(queued, found, attempt, profile)
 
     def _is_over(self, pod: Pod) -> bool:
@@ -124,13 +124,15 @@ class Cycle:
             return True
         return pod.metadata.uid in self._cluster.assumed
 
-    def _bind(self, queued: QueuedPod, decision: Decision, profile: Profile, begun: float) -> None:
-        plan = volumes.planned(queued.pod, profile, self._cluster.world, decision.node)
+    def _bind(self, queued: QueuedPod, decision: Decision, attempt: Attempt, profile: Profile) -> None:
+        plan = volume_plan(queued.pod, profile, self._cluster.world, decision.node)
         if plan is not None:
             self._volumes.assume(plan)
         placed = self._cluster.assume(queued.pod, decision)
         self._queue.nominations.remove(queued.uid)
-        self._binder.start(PendingBinding(queued, placed, decision, begun, plan, profile.volume_seconds))
+        is_blind = profile.zones and self._cluster.engine.lacks_report(decision.node)
+        note = wording.WITHOUT_REPORT if is_blind and scoring.is_aligned(attempt.shape) else ""
+        self._binder.start(PendingBinding(queued, placed, decision, attempt.now, plan, profile.volume_seconds, note))
 
     def _turn_down(self, queued: QueuedPod, found: NoNode, attempt: Attempt, profile: Profile) -> None:
         refusal = messages.refusal(found, queued.pod, attempt.shape, self._cluster.engine)

@@ -9,7 +9,7 @@ writes Events. When the lease is lost, `LeadershipLost` ends the process, which 
 from __future__ import annotations
 
 import random
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, TypedDict
 
@@ -27,6 +27,7 @@ from numalign.placement.decisions import Randomness
 from numalign.placement.engine import Engine
 from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.nodes.nodeaffinity import NodeAffinity
+from numalign.placement.rules.nodes.topologyreports import TopologyReports
 from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit
 from numalign.process import tasks
 from numalign.scheduler import settings
@@ -212,18 +213,21 @@ def _wakeups(profiles: Mapping[str, Profile], cluster: Cluster) -> dict[str, Wak
         table = wakeups.stock(
             affinity=affinity if isinstance(affinity, NodeAffinity) else None,
             fit=fit if isinstance(fit, NodeResourcesFit) else None,
-            zones=ZoneCheck(cluster),
+            zones=ZoneCheck(cluster, [rule for rule in profile.filters if isinstance(rule, TopologyReports)]),
         )
         found[name] = Wakeups({**table, DynamicResources.name: (CLASS_CHANGED,)})
     return found
 
 
 class ZoneCheck:
-    """Asks the engine about one node, for queueing hints."""
+    """Asks about the zones of one node, for queueing hints: the engine, and whether the zones are known at all."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+    def __init__(self, cluster: Cluster, reports: Sequence[TopologyReports] = ()) -> None:
+        self._cluster, self._reports = cluster, reports
 
     def refuses(self, pod: Pod, node: str) -> bool:
-        engine = self._cluster.engine
-        return engine.refuses(engine.shape(pod), node)
+        engine, world = self._cluster.engine, self._cluster.world
+        if engine.refuses(engine.shape(pod), node):
+            return True
+        row = world.rows.get(node)
+        return row is not None and any(rule.holds(pod, row, world) for rule in self._reports)

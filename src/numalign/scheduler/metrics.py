@@ -279,7 +279,7 @@ STORAGE: Final = "storage"
 ATTACHABLE: Final = "attachable-volumes-"
 
 
-def lines(pods: Iterable[Pod]) -> Iterator[str]:
+def resource_lines(pods: Iterable[Pod]) -> Iterator[str]:
     """The metrics of pods as text, one family after the other."""
     counted = [pod for pod in pods if not pod.spec.node_name or pod.status.phase not in FINISHED]
     for family, amounts in ((REQUEST, requests.effective), (LIMIT, requests.capped)):

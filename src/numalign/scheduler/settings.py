@@ -23,15 +23,16 @@ from numalign.api.schedulerconfig import configuration, pluginargs
 from numalign.api.schedulerconfig.configuration import Configuration, Profile
 from numalign.api.schedulerconfig.pluginargs import Reader
 from numalign.api.schedulerconfig.plugins import NUMALIGN, ZONES, Point
-from numalign.placement import referenceargs as reference
-from numalign.placement import settings as engines
+from numalign.placement import referenceargs
 from numalign.placement.referenceargs import CacheArgs, NodeResourceTopologyMatchArgs
-from numalign.placement.settings import CacheMode, Flavour
+from numalign.placement.rules.nodes import topologyreports
+from numalign.placement.rules.nodes.topologyreports import NodesWithoutReport
+from numalign.placement.settings import CacheMode, Flavour, Settings, cache_mode
 from numalign.scheduler.queue import queue
 from numalign.scheduler.queue.pools import PodBackoff
 
 VERSION: Final = "numalign.io/v1alpha1"
-VERSIONS: Final = tuple(f"{reference.GROUP}/{version}" for version in reference.VERSIONS)
+VERSIONS: Final = tuple(f"{referenceargs.GROUP}/{version}" for version in referenceargs.VERSIONS)
 KNOWN: Final = (
     "flavour",
     "cacheMode",
@@ -42,7 +43,11 @@ KNOWN: Final = (
     "podMaxInUnschedulablePodsDuration",
     "deleteRejectedPods",
     "keepDeletedReports",
+    "nodesWithoutReport",
+    "firstReportGracePeriod",
 )
+NOT_SHARED: Final = frozenset({*pluginargs.META, "nodesWithoutReport", "firstReportGracePeriod"})
+"""What says nothing about the engine, which all profiles share: each profile has its own."""
 INT64_MAX: Final = 2**63 - 1
 PARALLELISM: Final = 16
 """kube-scheduler's default."""
@@ -69,6 +74,10 @@ class NumalignArgs(Wire, frozen=True, omit_defaults=False):
     """Whether to delete pods that this scheduler bound and a kubelet rejected."""
     keep_deleted_reports: float | None = None
     """Seconds for which a deleted report stays in force; None: as long as its Node exists."""
+    nodes_without_report: NodesWithoutReport = "wait"
+    """Whether pods that a kubelet may align go to nodes that have not reported their zones."""
+    first_report_grace_period: float = topologyreports.GRACE
+    """Seconds that a Ready node has for its first report, with `wait`."""
 
 
 def read(value: object, source: str) -> Configuration:
@@ -98,15 +107,17 @@ def defaults(plugin: str) -> Wire | None:
     return pluginargs.read(plugin, fields.root(None, configuration.KIND, ""), READERS)
 
 
-def engine(config: Configuration) -> engines.Settings:
+def engine(config: Configuration) -> Settings:
     """The engine settings of this configuration."""
     own, topology = ours(config), zones(config)
     strategy = topology.scoring_strategy
-    return engines.Settings(
+    return Settings(
         flavour=own.flavour,
         cache_mode=own.cache_mode or _cache_mode(own, topology),
-        strategy=reference.Strategy(strategy.type) if strategy is not None else reference.Strategy.LEAST_ALLOCATED,
-        weights=reference.weights(topology),
+        strategy=referenceargs.Strategy(strategy.type)
+        if strategy is not None
+        else referenceargs.Strategy.LEAST_ALLOCATED,
+        weights=referenceargs.weights(topology),
         trust_bind_order=own.trust_bind_order,
         live_shapes=own.live_shapes,
         keep_deleted_reports=own.keep_deleted_reports,
@@ -134,7 +145,7 @@ def _topology_match(args: Field) -> NodeResourceTopologyMatchArgs:
     own = pluginargs.own_fields(args, ZONES, VERSIONS)
     pluginargs.refuse_unknown(own, NodeResourceTopologyMatchArgs)
     with pluginargs.under(own):
-        return reference.complete(fields.named(own) if own.given else {})
+        return referenceargs.complete(fields.named(own) if own.given else {})
 
 
 def _numalign(args: Field) -> NumalignArgs:
@@ -154,9 +165,13 @@ def _numalign(args: Field) -> NumalignArgs:
         pod_max_in_unschedulable_pods_duration=_seconds(longest, 0.0) or default.pod_max_in_unschedulable_pods_duration,
         delete_rejected_pods=_flag(own.at("deleteRejectedPods")),
         keep_deleted_reports=_seconds(kept, 0.0) if kept.given else None,
+        nodes_without_report=fields.one_of(
+            own.at("nodesWithoutReport"), get_args(NodesWithoutReport), default.nodes_without_report
+        ),
+        first_report_grace_period=_seconds(own.at("firstReportGracePeriod"), default.first_report_grace_period),
     )
     with pluginargs.under(own):
-        engines.cache_mode(engines.Settings(flavour=read.flavour, cache_mode=read.cache_mode))
+        cache_mode(Settings(flavour=read.flavour, cache_mode=read.cache_mode))
     return read
 
 
@@ -171,21 +186,35 @@ def _shared(config: Configuration, file: Field, plugin: str) -> Configuration:
     first = next(iter(written))
     common = config.profiles[first].args[plugin]
     for number, args in written.items():
-        if config.profiles[number].args[plugin] != common:
+        own = config.profiles[number].args[plugin]
+        if own != _merged(common, own):
             raise args.bad(f"not the settings of {plugin} in profiles[{first}]; all profiles share one engine")
     profiles = [
-        structs.replace(each, args={**each.args, plugin: common}) if plugin in each.args else each
+        structs.replace(each, args={**each.args, plugin: _merged(common, each.args[plugin])})
+        if plugin in each.args
+        else each
         for each in config.profiles
     ]
     return structs.replace(config, profiles=tuple(profiles))
 
 
+def _merged(common: Wire, own: Wire) -> Wire:
+    """The shared arguments, with those that each profile sets for itself."""
+    if not isinstance(common, NumalignArgs) or not isinstance(own, NumalignArgs):
+        return common
+    return structs.replace(
+        common,
+        nodes_without_report=own.nodes_without_report,
+        first_report_grace_period=own.first_report_grace_period,
+    )
+
+
 def _written(file: Field, plugin: str) -> Iterator[tuple[int, Field]]:
-    """The indexes of profiles that set arguments of the plugin, even to the defaults."""
+    """The indexes of profiles that set shared arguments of the plugin, even to the defaults."""
     for number, profile in enumerate(fields.items(file.at("profiles"))):
         for item in fields.items(profile.at("pluginConfig")):
             args = item.at("args")
-            if item.at("name").value == plugin and args.given and fields.named(args).keys() - set(pluginargs.META):
+            if item.at("name").value == plugin and args.given and fields.named(args).keys() - NOT_SHARED:
                 yield number, args
 
 
@@ -213,10 +242,10 @@ def _doubts(config: Configuration) -> Iterator[str]:
 
 def _unknown(cache: CacheArgs) -> Iterator[tuple[str, str]]:
     for name, written, meant in (
-        ("foreignPodsDetect", cache.foreign_pods_detect, reference.foreign_pods_detect(cache)),
-        ("resyncMethod", cache.resync_method, reference.resync_method(cache)),
-        ("informerMode", cache.informer_mode, reference.informer_mode(cache)),
-        ("resyncScope", cache.resync_scope, reference.resync_scope(cache)),
+        ("foreignPodsDetect", cache.foreign_pods_detect, referenceargs.foreign_pods_detect(cache)),
+        ("resyncMethod", cache.resync_method, referenceargs.resync_method(cache)),
+        ("informerMode", cache.informer_mode, referenceargs.informer_mode(cache)),
+        ("resyncScope", cache.resync_scope, referenceargs.resync_scope(cache)),
     ):
         if written is not None and written != meant:
             yield f"cache.{name}: {errors.echo(written)}", meant.value

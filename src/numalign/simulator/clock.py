@@ -58,3 +58,19 @@ def real(chances: random.Random) -> Clock:
 def text(moment: datetime) -> str:
     """RFC 3339 with whole seconds, as in `metadata.creationTimestamp`."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def parsed(stamp: str | None) -> datetime | None:
+    """The time of an RFC 3339 timestamp; None if it is absent or invalid."""
+    try:
+        then = datetime.fromisoformat(stamp or "")
+    except ValueError:
+        return None
+    return then if then.tzinfo else then.replace(tzinfo=UTC)
+
+
+def seconds_since(stamp: str | None, now: datetime) -> float | None:
+    """Seconds from the timestamp to now; None if it is absent or invalid. Timestamps have whole seconds, so a wait that
+    depends on one may end up to a second late."""
+    then = parsed(stamp)
+    return None if then is None else (now - then).total_seconds()

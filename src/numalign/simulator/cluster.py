@@ -16,11 +16,12 @@ from typing import Final
 from numalign.kube.transport import auth
 from numalign.kube.transport.auth import Access, Identity, Login
 from numalign.kube.transport.dial import Dial, Server
+from numalign.process.http.connection import Connection
 from numalign.scheduler.main import Scheduler, Setup
 from numalign.simulator import pipes, schedulers
 from numalign.simulator.apiserver import admission
 from numalign.simulator.apiserver.defaults import kinds, pods
-from numalign.simulator.apiserver.http.connections import Connection
+from numalign.simulator.apiserver.http import application
 from numalign.simulator.apiserver.http.routes import Router
 from numalign.simulator.apiserver.storage import resources
 from numalign.simulator.apiserver.storage.resources import Resource
@@ -81,9 +82,8 @@ class Cluster:
 
 def access(api: Api, clock: Clock, latency: float = 0.0) -> Access:
     """`latency` is the delay in seconds of bytes in each direction."""
-    serving = Router(api.state)
-    open_ones: set[Connection] = set()
-    dial: Dial = pipes.dial(lambda: lambda: Connection(serving, open_ones, ""), latency)
+    served = application.served(Router(api.state))
+    dial: Dial = pipes.dial(lambda: lambda: Connection(served), latency)
     return Access(HERE, Login(auth.unchanging(Identity()), clock), dial=dial)
 
 

@@ -15,8 +15,8 @@ from typing import Any, Final, cast
 from numalign.kube.transport.connection import Connection
 from numalign.kube.transport.dial import CannotConnect, Dial, Server
 
-HIGH_WATER, LOW_WATER = 1 << 20, 1 << 18
-"""Bytes in transit at which a writer pauses, and at which it resumes."""
+HIGH_WATER = 1 << 20
+"""Bytes in transit at which a writer pauses, unless its protocol asks for another limit; at a quarter it resumes."""
 
 END: Final = None
 
@@ -60,12 +60,13 @@ class Wire(asyncio.Transport):
         self._loop = asyncio.get_running_loop()
         self._arriving: deque[bytes | None] = deque()
         self._waiting = 0
+        self._most = HIGH_WATER
         self._paused = self._scheduled = self._closing = self._lost = self._holding = False
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         if data and not self._closing:
             self.peer._take(bytes(data))
-            if self.peer._waiting > HIGH_WATER and not self._holding:
+            if self.peer._waiting > self._most and not self._holding:
                 self._holding = True
                 self.protocol.pause_writing()
 
@@ -99,6 +100,12 @@ class Wire(asyncio.Transport):
     def get_protocol(self) -> asyncio.BaseProtocol:
         return self.protocol
 
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        self._most = HIGH_WATER if high is None else high
+
+    def can_write_eof(self) -> bool:
+        return False
+
     def get_write_buffer_size(self) -> int:
         return self.peer._waiting
 
@@ -130,7 +137,7 @@ class Wire(asyncio.Transport):
 
     def _release(self) -> None:
         """Resumes the writer at the other end once few bytes are in transit."""
-        if self.peer._holding and self._waiting < LOW_WATER:
+        if self.peer._holding and self._waiting <= self.peer._most // 4:
             self.peer._holding = False
             self.peer.protocol.resume_writing()
 

@@ -23,9 +23,10 @@ from numalign.kube.transport.auth import Access, Identity, Login
 from numalign.kubelet import start, versions
 from numalign.kubelet.machine import presets
 from numalign.kubelet.settings import Settings
+from numalign.process.http.connection import Connection
 from numalign.simulator import cluster, pipes, virtualtime
 from numalign.simulator.apiserver import admission
-from numalign.simulator.apiserver.http.connections import Connection
+from numalign.simulator.apiserver.http import application
 from numalign.simulator.apiserver.http.routes import Router
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import NODES
@@ -84,12 +85,12 @@ class Town:
         return str(made["metadata"]["uid"])
 
     def access(self) -> Access:
-        serving, open_ones = Router(self.api.state), set[Connection]()
+        served = application.served(Router(self.api.state))
 
         def listening() -> pipes.Listening | None:
             if self.hangs:
                 return asyncio.Protocol
-            return None if self.away else lambda: Connection(serving, open_ones, "")
+            return None if self.away else lambda: Connection(served)
 
         return Access(HERE, Login(auth.unchanging(Identity()), self.clock), dial=pipes.dial(listening))
 

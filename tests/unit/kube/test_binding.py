@@ -14,21 +14,17 @@ from tests.unit.kube.stub import Stub, access, once, serving
 from tests.unit.kube.stubhttp import Reply, status
 from tests.unit.kube.watching import pod
 
-BUDGET = status(429, "TooManyRequests", "budget", causes=[{"reason": "DisruptionBudget"}], retryAfterSeconds=10)
-
 
 def web(uid: str = "u1", node: str = "") -> dict[str, Any]:
     made = pod("web", node)
     return made | {"metadata": made["metadata"] | {"uid": uid}}
 
 
-def outcome(stub: Stub, call: str = "bind", annotations: dict[str, str] | None = None) -> tuple[BindingResult, Stub]:
+def outcome(stub: Stub, annotations: dict[str, str] | None = None) -> tuple[BindingResult, Stub]:
     meta = ObjectMeta(name="web", namespace="default", uid="u1")
 
     async def check() -> BindingResult:
         async with serving(stub), Client(access(stub), Limits(call_seconds=0.3), clock=HandClock()) as client:
-            if call == "evict":
-                return await binding.evict(client, meta, grace_seconds=5)
             return await binding.bind(client, meta, "n1", annotations or {})
 
     return run(check()), stub
@@ -80,13 +76,13 @@ def test_a_binding_whose_answer_is_lost_is_found_out() -> None:
     stub = LosesAnswers(objects={"pods": {("default", "web"): web() | {"metadata": web()["metadata"]}}})
     stub.objects["pods"]["default", "web"]["metadata"]["resourceVersion"] = "100"
     answer, _ = outcome(stub)
-    assert answer.is_done
+    assert answer.outcome is Outcome.DONE
     assert stub.objects["pods"]["default", "web"]["spec"]["nodeName"] == "n1"
 
 
 def test_that_the_last_try_is_refused_says_nothing_about_the_one_before_it() -> None:
     answer, stub = outcome(stubbed(web(), "cut", status(403, "Forbidden")))
-    assert answer.is_done
+    assert answer.outcome is Outcome.DONE
     assert stub.objects["pods"]["default", "web"]["spec"]["nodeName"] == "n1"
 
 
@@ -114,25 +110,3 @@ def test_a_binding_that_is_not_wanted_any_more_is_not_sent_again(fault: Any) -> 
 def test_what_is_to_be_said_about_the_pod_travels_with_its_binding() -> None:
     _, stub = outcome(stubbed(web()), annotations={"a": "b"})
     assert stub.asked[0].document["metadata"]["annotations"] == {"a": "b"}
-
-
-EVICTIONS: dict[str, tuple[Stub, Outcome, float | None]] = {
-    "a pod": (stubbed(web()), Outcome.DONE, None),
-    "a pod that is not there": (stubbed(None), Outcome.GONE, None),
-    "a pod that a budget protects": (stubbed(web(), BUDGET), Outcome.HELD, 10.0),
-    "a pod of that name made since": (stubbed(web(), status(409, "Conflict")), Outcome.REFUSED, None),
-    "an internal error": (stubbed(web(), status(500, "InternalError")), Outcome.REFUSED, None),
-    "a reset": (stubbed(web(), "reset"), Outcome.UNKNOWN, None),
-}
-
-
-@pytest.mark.parametrize("stub, expected, wait", EVICTIONS.values(), ids=EVICTIONS)
-def test_the_outcome_of_evicting(stub: Stub, expected: Outcome, wait: float | None) -> None:
-    answer, _ = outcome(stub, "evict")
-    assert (answer.outcome, answer.retry_after) == (expected, wait)
-
-
-def test_an_eviction_is_asked_for_once_and_for_exactly_this_pod() -> None:
-    _, stub = outcome(stubbed(web(), BUDGET), "evict")
-    (asked,) = stub.asked
-    assert asked.document["deleteOptions"] == {"gracePeriodSeconds": 5, "preconditions": {"uid": "u1"}}

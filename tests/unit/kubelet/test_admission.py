@@ -176,7 +176,7 @@ def test_where_the_kubelet_would_crash_there_is_no_verdict_and_nothing_changes()
     assert outcome.message == "the kubelet crashes on a request for hugepages-2Mi, which some zone does not report"
 
 
-# What an admitted pod is told
+# The result of an admitted pod
 
 
 def test_an_admitted_pod_learns_where_each_container_sits() -> None:

@@ -60,7 +60,9 @@ def spread(
     machine: Machine, free: str, need: int, *, group: int = 1, by_socket: bool = False, capped: bool = True
 ) -> str:
     how = Distributing(group=group, by_socket=by_socket, capped=capped, picking=assignment.Picking())
-    return cpuset.text(assignment.take_by_topology_distributed(topology.of(machine), cpuset.parse(free), need, how))
+    return cpuset.text(
+        assignment.take_by_topology_distributed(topology.discover(machine), cpuset.parse(free), need, how)
+    )
 
 
 @pytest.mark.parametrize("machine, free, need, taken", EVENLY.values(), ids=EVENLY)

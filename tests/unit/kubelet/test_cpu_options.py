@@ -76,7 +76,7 @@ SOCKETS = {
 
 def read(chosen: Mapping[str, str], on: Machine | None = None, **settings: Any) -> CPUOptions:
     configured = made.settings(cpu_options=chosen, **settings)
-    return static.read_options(configured, topology.of(on or made.machine()))
+    return static.read_options(configured, topology.discover(on or made.machine()))
 
 
 def refusal(chosen: Mapping[str, str], on: Machine | None = None, **settings: Any) -> str:

@@ -86,7 +86,9 @@ L3_GROUPS = {
 
 
 def picked(machine: Machine, free: str, need: int, picking: Picking) -> str:
-    return cpuset.text(assignment.take_by_topology_packed(topology.of(machine), cpuset.parse(free), need, picking))
+    return cpuset.text(
+        assignment.take_by_topology_packed(topology.discover(machine), cpuset.parse(free), need, picking)
+    )
 
 
 @pytest.mark.parametrize("machine, free, need, taken", LARGE_TO_SMALL.values(), ids=LARGE_TO_SMALL)

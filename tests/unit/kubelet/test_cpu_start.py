@@ -180,30 +180,30 @@ def test_checkpoints_that_a_new_process_takes_over_or_refuses(
     kubelet = policy(cpu_options={STRICT_RESERVATION: "true"} if strict else {})
     state = checkpoint(shared, assigned)
     if refused is None:
-        assert static.restarted(kubelet, state) == state
+        assert static.restart_cpu_manager(kubelet, state) == state
         return
     with pytest.raises(StartRefusal) as refusal:
-        static.restarted(kubelet, state)
+        static.restart_cpu_manager(kubelet, state)
     assert refusal.value.error == refused
 
 
 @pytest.mark.parametrize("chosen, shared", [({}, "0-7"), ({STRICT_RESERVATION: "true"}, "1-7")])
 def test_an_empty_checkpoint_is_a_first_start(chosen: dict[str, str], shared: str) -> None:
     kubelet = policy(cpu_options=chosen)
-    assert static.restarted(kubelet, CPUState(default=0)) == CPUState(default=cpuset.parse(shared))
+    assert static.restart_cpu_manager(kubelet, CPUState(default=0)) == CPUState(default=cpuset.parse(shared))
 
 
 def test_cpus_of_pods_served_whole_are_known_without_their_containers() -> None:
     state = CPUState(default=cpuset.parse("0-3"), pods={"p": cpuset.parse("4-7")})
-    assert static.restarted(policy(), state) == state
+    assert static.restart_cpu_manager(policy(), state) == state
 
 
 def test_a_pod_that_was_served_twice_leaves_cpus_that_nobody_knows() -> None:
     state = CPUState(default=cpuset.parse("0-3"), pods={"p": cpuset.parse("6-7")})
     with pytest.raises(StartRefusal, match='CPUs in state "0-3,6-7"'):
-        static.restarted(policy(), state)
+        static.restart_cpu_manager(policy(), state)
 
 
 def test_what_init_containers_left_is_forgotten() -> None:
     left = CPUState(default=cpuset.parse("0-3"), assignments={"p": {"i": 0xF0}}, reuse=ReusableCpus("p", 0xF0))
-    assert static.restarted(policy(), left).reuse == ReusableCpus()
+    assert static.restart_cpu_manager(policy(), left).reuse == ReusableCpus()

@@ -14,12 +14,13 @@ from numalign.kubelet import configuration
 from numalign.kubelet.machine import machinefile, presets
 from numalign.kubelet.machine.machine import Machine
 from numalign.kubelet.settings import Settings
+from tests import machinefiles
 
 MACHINE = presets.machine("2x16")
 
 MACHINE_FILES = [
-    machinefile.write(presets.machine("epyc-nps4")),
-    machinefile.write(presets.machine("gpu-8")),
+    machinefiles.write(presets.machine("epyc-nps4")),
+    machinefiles.write(presets.machine("gpu-8")),
     yaml.safe_load("""
         name: odd
         extends: gpu-8
@@ -158,7 +159,7 @@ def test_a_spoilt_machine_that_is_read_can_be_written_and_read_again() -> None:
     documents = [spoilt(MACHINE_FILES, seed) for seed in range(20_000, 25_000)]
     machines = [read_machine(document) for document in documents if not refused(read_machine, document)]
     assert len(machines) > 100
-    assert [read_machine(machinefile.write(machine)) for machine in machines] == machines
+    assert [read_machine(machinefiles.write(machine)) for machine in machines] == machines
 
 
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: f"a {type(value).__name__}")

@@ -41,9 +41,9 @@ REFUSED = {
 @pytest.mark.parametrize("checkpoint, told", REFUSED.values(), ids=REFUSED)
 def test_a_checkpoint_that_does_not_fit_the_machine_is_refused(checkpoint: MemoryState, told: str) -> None:
     with pytest.raises(StartRefusal) as refusal:
-        static.restarted(POLICY, checkpoint)
+        static.restart_memory_manager(POLICY, checkpoint)
     assert refusal.value.error == told
 
 
 def test_an_empty_checkpoint_starts_afresh() -> None:
-    assert static.restarted(POLICY, MemoryState(zones={})) == FRESH
+    assert static.restart_memory_manager(POLICY, MemoryState(zones={})) == FRESH

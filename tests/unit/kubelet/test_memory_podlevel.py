@@ -81,7 +81,7 @@ SHARED = (
     "pod rejected, sum of exclusive container {} requests equals pod budget, leaving no memory for shared containers"
 )
 
-# (pod, why nobody could share)
+# (pod, why no container could share)
 EMPTY: dict[str, tuple[Pod, str]] = {
     "init containers beside a sidecar": (
         made.pod("p", own("a"), init=[own("s", "4Gi", sidecar=True), sharing("i")], level=FOUR),

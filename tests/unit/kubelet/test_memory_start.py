@@ -178,7 +178,7 @@ TAKEN_OVER: dict[str, tuple[int, ...]] = {
 def test_a_new_process_takes_over_what_follows_from_the_blocks(masks: tuple[int, ...]) -> None:
     manager = policy()
     state = serving(manager, *masks)
-    assert static.restarted(manager, state) == structs.replace(state, reuse=ReusableMemory())
+    assert static.restart_memory_manager(manager, state) == structs.replace(state, reuse=ReusableMemory())
 
 
 def test_inside_a_group_only_the_sums_have_to_follow() -> None:
@@ -186,7 +186,7 @@ def test_inside_a_group_only_the_sums_have_to_follow() -> None:
     drained = manager.remove(serving(manager, BOTH, BOTH, size="6Gi"), "p0", "c")
     afresh = serving(manager, BOTH, size="6Gi")
     assert [zone.tables for zone in drained.zones.values()] != [zone.tables for zone in afresh.zones.values()]
-    assert static.restarted(manager, drained) == structs.replace(drained, reuse=ReusableMemory())
+    assert static.restart_memory_manager(manager, drained) == structs.replace(drained, reuse=ReusableMemory())
 
 
 def test_memory_that_init_containers_handed_on_follows_too() -> None:
@@ -195,7 +195,7 @@ def test_memory_that_init_containers_handed_on_follows_too() -> None:
     state = manager.initial()
     for container in pod.containers:
         state, _ = manager.allocate(state, pod, container, Hint(ZONE_1, True))
-    assert static.restarted(manager, state).zones == state.zones
+    assert static.restart_memory_manager(manager, state).zones == state.zones
 
 
 # (zones of the pods before, the state as it was changed or the node as it is now)
@@ -227,7 +227,7 @@ def test_a_new_process_refuses_what_does_not_follow(
     manager = changed if isinstance(changed, StaticMemory) else policy()
     state = changed if isinstance(changed, MemoryState) else serving(policy(), *masks)
     with pytest.raises(StartRefusal) as refused:
-        static.restarted(manager, state)
+        static.restart_memory_manager(manager, state)
     assert (refused.value.manager, refused.value.error) == ("memorymanager", DIFFERENT)
 
 
@@ -238,7 +238,7 @@ def level_pod() -> Pod:
 def test_a_pod_served_whole_is_held_against_its_own_blocks_and_not_its_containers() -> None:
     manager, pod = policy(), demands.of(level_pod(), Reading(pod_level_managers=True))
     state, _ = manager.allocate_pod(manager.initial(), pod, Hint(ZONE_1, True))
-    assert static.restarted(manager, state) == state
+    assert static.restart_memory_manager(manager, state) == state
 
 
 def test_a_pod_that_was_served_twice_keeps_the_kubelet_from_starting() -> None:
@@ -246,4 +246,4 @@ def test_a_pod_that_was_served_twice_keeps_the_kubelet_from_starting() -> None:
     state, _ = manager.allocate_pod(manager.initial(), pod, Hint(ZONE_1, True))
     state, _ = manager.allocate_pod(state, pod, Hint(ZONE_1, True))
     with pytest.raises(StartRefusal, match="different from the real one"):
-        static.restarted(manager, state)
+        static.restart_memory_manager(manager, state)

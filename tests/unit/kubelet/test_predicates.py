@@ -19,7 +19,7 @@ MIB = 1 << 20
 
 
 def kubelet(**chosen: Any) -> Kubelet:
-    """7 CPUs, 16 GiB and 2 NICs in all, and nobody who pins anything."""
+    """7 CPUs, 16 GiB and 2 NICs in all, without managers that pin anything."""
     on = made.machine(hugepages={"2Mi": 8}, devices={made.NIC: (0, 1)})
     return made.kubelet(on, **{"cpu": False, "policy": "none", "reserved": {"cpu": 1000}} | chosen)
 

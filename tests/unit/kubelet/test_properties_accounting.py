@@ -1,4 +1,4 @@
-"""The managers' books: what is free, what is taken, and that everything comes back in the end."""
+"""The managers' accounting: what is free, what is taken, and that everything is released in the end."""
 
 from collections.abc import Iterator
 

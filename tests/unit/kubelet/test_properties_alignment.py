@@ -85,7 +85,7 @@ def test_everything_a_container_has_is_in_one_zone(life: Life) -> None:
 
 @holds_for(lives(settings=SINGLE_ZONE | {"topology_scope": "pod"}, restarts=False), examples=60)
 def test_everything_a_pod_has_is_in_one_zone(life: Life) -> None:
-    """Except where only an init container wants some kind of hugepages: nobody looks where it would fit (6.2)."""
+    """Except if only an init container requests a type of hugepages: the kubelet does not check its fit (6.2)."""
     assume(len(life.kubelet.machine.zones) > 1)
     for pod, outcome in admitted(life):
         assert pod.memory is not None

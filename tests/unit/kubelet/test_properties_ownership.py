@@ -28,7 +28,7 @@ def members(cpus: int) -> set[int]:
 
 
 def cpus_of_pods(state: KubeletState) -> list[set[int]]:
-    """The CPUs of each pod, of ended ones too if nobody has collected them yet."""
+    """The CPUs of each pod, including ended pods that are not collected yet."""
     assert state.cpu is not None
     held, whole = state.cpu.assignments, state.cpu.pods
     return [members(reduce(or_, held.get(uid, {}).values(), whole.get(uid, 0))) for uid in {*held, *whole}]

@@ -49,6 +49,7 @@ BEHAVIOURS = {
     "device_hints_over_device_zones": "..yyy",
     "assigned_cpus_skip_smt_check": "...yy",
     "distribution_knows_sockets": "...yy",
+    "distribution_keeps_affinity": "....y",
     "memory_skips_empty_requests": "...yy",
     "pod_resources_by_isolation": "...yy",
 }

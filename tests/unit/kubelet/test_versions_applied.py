@@ -41,7 +41,7 @@ def waiting_container(minor: Minor) -> Noticed:
 
 
 def resized_container(minor: Minor) -> Noticed:
-    """A pod whose status tells of one CPU while its spec asks for two."""
+    """A pod whose status has one CPU while its spec requests two."""
     allocated = {"cpu": quantity.parse("1"), "memory": quantity.parse("1Gi")}
     seen = PodStatus(container_statuses=(ContainerStatus(name="c", allocated_resources=allocated),))
     return cpus(runs.answer(made.kubelet(minor=minor), structs.replace(made.pod("p"), status=seen)))
@@ -86,6 +86,19 @@ def spread_by_socket(minor: Minor) -> Noticed:
     return cpus(runs.answer(kubelet, made.pod("p", made.container("c", 4))))
 
 
+def spread_over_affinity(minor: Minor) -> Noticed:
+    """Twenty CPUs beside one device in each of four zones of eight CPUs. Three zones hold them, the first one with a
+    reserved CPU left out."""
+    kubelet = made.kubelet(
+        made.machine(4, cores=8, devices={made.NIC: [0, 1, 2, 3]}),
+        policy="best-effort",
+        minor=minor,
+        cpu_options={"distribute-cpus-across-numa": "true"},
+    )
+    taken = runs.answer(kubelet, made.pod("p", made.container("c", 20, nic=4))).placement["c"].cpus or 0
+    return tuple((taken >> 8 * zone & 0xFF).bit_count() for zone in range(4))
+
+
 SHARING = made.pod("p", made.container("c", burstable=True), level={"cpu": 2, "memory": "1Gi"})
 
 
@@ -100,7 +113,7 @@ def sharing_with_affinity(minor: Minor) -> Noticed:
     return None if state.memory is None else state.memory.held("p", "c")
 
 
-V35, V36, V37 = (Minor(1, minor) for minor in (35, 36, 37))
+V35, V36, V37, V38 = (Minor(1, minor) for minor in (35, 36, 37, 38))
 FULL = (
     "SMT Alignment Error: not enough free physical CPUs: "
     "available physical CPUs = 4, requested CPUs = 10, CPUs per core = 2"
@@ -137,6 +150,13 @@ CHANGES: dict[str, Row] = {
         ("", ""),
     ),
     "spreading by socket": ("distribution_knows_sockets", spread_by_socket, V37, "2-5", "4-7"),
+    "spreading over a wide affinity": (
+        "distribution_keeps_affinity",
+        spread_over_affinity,
+        V38,
+        (0, 7, 7, 6),
+        (5, 5, 5, 5),
+    ),
     "no memory of its own, no affinity": (
         "memory_skips_empty_requests",
         sharing_without_affinity,

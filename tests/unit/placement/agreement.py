@@ -54,7 +54,7 @@ def at_admission(entries: Iterable[Entry], program: Program, view: View) -> tupl
 
 
 def differs(after: RowState, truth: RowState) -> str:
-    """Where a row that the row model says is exact is not what the kubelet's books say."""
+    """Where a row that counts as exact differs from the kubelet's state."""
     wrong = [column for column in after.base if column not in after.memory and after.base[column] != truth.base[column]]
     if wrong and not after.classes:
         return f"columns {wrong}: {after.base} and not {truth.base}"

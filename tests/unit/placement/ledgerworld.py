@@ -1,4 +1,4 @@
-"""A node that really is in some state, beside a ledger that is told about it late and in pieces.
+"""A node with a real state, beside a ledger that learns about it late and in pieces.
 
 Pods of ours sit where they were predicted to; foreign ones sit anywhere, and the model says nothing about them. One
 publisher reads the node, publishes, and reads again; deleted pods are not in its reports, whether they still run or
@@ -23,7 +23,7 @@ KINDS = ("agent", "all", "exclusive", "plain")
 
 
 class Tenant(Struct, eq=False):
-    """A pod as it is, and what of it the ledger was told."""
+    """A pod as it is, and what the ledger has learned of it."""
 
     pod: Pod
     zone: int

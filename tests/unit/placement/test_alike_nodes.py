@@ -25,7 +25,7 @@ def without_places(topology: NodeTopology) -> NodeTopology:
 
 
 def facts(name: str, node: ModelNode, pods: list[Pod]) -> list[Fact]:
-    """The node under another name, with pods that somebody else has bound there."""
+    """The node under another name, with pods that another scheduler has bound there."""
     described = structs.replace(node.node, metadata=structs.replace(node.node.metadata, name=name))
     here = [
         structs.replace(

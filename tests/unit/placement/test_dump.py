@@ -30,7 +30,7 @@ def known(before: Servers) -> dict[str, Pod]:
 
 
 def taken_over(before: Servers, *names: str) -> Servers:
-    """Another cluster of the same nodes and pods, with the books of the first."""
+    """Another cluster of the same nodes and pods, with the ledger of the first."""
     text = wire.ENCODER.encode(dump.dump(before.cluster.engine))
     copy = msgspec.json.decode(text, type=LedgerDump, dec_hook=wire.decoded)
     after, pods = Servers(*names), known(before)

@@ -1,4 +1,4 @@
-"""Facts go in, decisions come out: what is placed is charged, what is gone is free, and nothing odd makes it raise."""
+"""Facts go in, decisions come out: placed pods are charged, ended pods are free, and no input makes it raise."""
 
 from random import Random
 from typing import Any

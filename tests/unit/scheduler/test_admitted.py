@@ -111,7 +111,7 @@ class Story:
 
     def end(self, node: ModelNode) -> None:
         """A pod finishes, or is deleted, while none is on its way: an emptier zone can attract a pod's first container
-        and starve its second, which nobody can foresee (engine spec R1)."""
+        and starve its second, which cannot be foreseen (engine spec R1)."""
         if node.bound or not node.state.active:
             return
         uid, pod = self.rng.choice(list(node.state.active.items()))

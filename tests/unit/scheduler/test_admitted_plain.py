@@ -1,4 +1,4 @@
-"""A pod we place is admitted where publishers tell no more than RTE and NFD do, and the kubelet has no options set.
+"""A pod we place is admitted where publishers report no more than RTE and NFD do, and the kubelet has no options set.
 
 Beside `test_admitted`, where our agent tells everything. Devices that lie in two zones are left out, as a plain report
 counts them in both. So is what counts in the kubelet's choice of zones and is in no plain report: sick devices, and the

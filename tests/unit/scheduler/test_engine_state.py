@@ -33,7 +33,7 @@ def check_rows(flavour: ExactFlavour) -> None:
 
 
 def check_tables(story: Story) -> None:
-    """Tables that followed the change log equal tables made from nothing, where nobody knows better."""
+    """Tables that followed the change log equal tables computed from scratch, where no other knowledge exists."""
     flavour = story.flavour
     for shape in story.placing.engine.shapes.all.values():
         kept = flavour.verdicts.table(shape).codes

@@ -1,4 +1,4 @@
-"""The engine for somebody who picks nodes by more than zones: survey them all, place on one."""
+"""The engine for a caller that chooses nodes by more than zones: survey all of them, place on one."""
 
 from __future__ import annotations
 

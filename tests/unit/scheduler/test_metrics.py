@@ -1,4 +1,4 @@
-"""What pods ask for, told as the stock scheduler tells it."""
+"""The requests of pods as metrics, as kube-scheduler exposes them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_resources_have_the_stock_units(resource: str, unit: str) -> None:
 
 
 def told(spec: dict[str, Any]) -> list[str]:
-    lines = metrics.lines([waitingpods.pod("p", spec)])
+    lines = metrics.resource_lines([waitingpods.pod("p", spec)])
     return [line.partition("resource=")[2] for line in lines if not line.startswith("#")]
 
 
@@ -66,4 +66,4 @@ def test_amounts_are_totals_of_the_pod(spec: dict[str, Any], lines: list[str]) -
 @pytest.mark.parametrize("phase, counted", {"Running": True, "Succeeded": False, "Failed": False}.items())
 def test_pods_that_have_ended_count_no_more(phase: str, counted: bool) -> None:
     pod = servers.on(servers.trainer("p"), "a", phase=phase)
-    assert any('node="a"' in line for line in metrics.lines([pod])) == counted
+    assert any('node="a"' in line for line in metrics.resource_lines([pod])) == counted

@@ -39,7 +39,7 @@ class Restarting(Story):
         return super().place(uid)
 
     def restart(self) -> None:
-        """Objects come in any order, and so do pods that nobody has reported."""
+        """Objects arrive in any order, and so do pods that no report covers."""
         self.count["restarts"] += 1
         self.placing = Placing(compiled=self.compiled)
         for name, node in self.nodes.items():

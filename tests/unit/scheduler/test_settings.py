@@ -121,6 +121,17 @@ def test_refused(plugin: str, args: dict[str, Any], field: str, why: str) -> Non
     assert why in found[1]
 
 
+def test_each_profile_says_what_it_does_with_nodes_without_a_report() -> None:
+    patient = {"Numalign": {"nodesWithoutReport": "wait", "firstReportGracePeriod": "5m", "seed": 7}}
+    config = read(patient, {"Numalign": {"nodesWithoutReport": "refuse"}}, {})
+    found = [profile.args["Numalign"] for profile in config.profiles]
+    assert found == [
+        NumalignArgs(seed=7, first_report_grace_period=300.0),
+        NumalignArgs(seed=7, nodes_without_report="refuse"),
+        NumalignArgs(seed=7),
+    ]
+
+
 def test_settings_cannot_be_given_twice() -> None:
     twice = [{"name": ZONES}, {"name": ZONES}]
     with pytest.raises(errors.BadObject, match=r"profiles\[0\]\.pluginConfig\[1\]\.name: .*has arguments already"):

@@ -61,7 +61,7 @@ class Town(Servers):
         self.around = AttemptContext(self.cluster, Nominations(), StormGuard())
 
     def put(self, pod: Pod, node: str, *, runs: bool = True) -> None:
-        """The pod is on the node, if it fits there; nobody asks where else it may go."""
+        """Places the pod on this node if it fits there, without a choice of nodes."""
         if not self.fits_on(pod, node):
             return
         self.cluster.forget(pod.metadata.uid)

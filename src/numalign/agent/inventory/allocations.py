@@ -21,7 +21,7 @@ from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.pod import Container, Pod, PodSpec
 from numalign.kubelet.cpu.state import CPUState
 from numalign.kubelet.device import DeviceState, Held, Ids
-from numalign.kubelet.machine import cores
+from numalign.kubelet.machine import zonecores
 from numalign.kubelet.memory.state import Block, MemoryState, charge
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
@@ -80,8 +80,8 @@ class Allocations:
         expected = cpu.allocatable if cpu is not None else 0
         if reported is not None and reported != expected:
             yield (
-                f"the kubelet reports CPUs {cores.short_text(reported) or 'none'} as allocatable; with"
-                f" {self._readings.settings_source} they would be {cores.short_text(expected) or 'none'}"
+                f"the kubelet reports CPUs {zonecores.short_text(reported) or 'none'} as allocatable; with"
+                f" {self._readings.settings_source} they would be {zonecores.short_text(expected) or 'none'}"
             )
 
     def _active(self, each: Listed) -> Pod:

@@ -17,8 +17,8 @@ from numalign.api.decode import quantity
 from numalign.api.objects import resourcenames
 from numalign.kubelet import settings as options
 from numalign.kubelet.cpu.static import STRICT_RESERVATION
-from numalign.kubelet.machine.cores import short_text
 from numalign.kubelet.machine.machine import Core, HugePages, Machine, Zone
+from numalign.kubelet.machine.zonecores import short_text
 from numalign.kubelet.refusals import StartRefusal
 from numalign.kubelet.settings import Settings
 from numalign.kubelet.topologymanager import mask as masks

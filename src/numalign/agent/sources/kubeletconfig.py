@@ -24,7 +24,6 @@ from numalign.api.decode import decode, fields, yamltext
 from numalign.kube.errors import KubeError
 from numalign.kube.request import Repeat, Request
 from numalign.kube.transport.sender import Sender
-from numalign.kube.transport.transport import Limits
 from numalign.kubelet import configuration, settings, versions
 from numalign.kubelet.machine.machine import Machine
 
@@ -313,8 +312,6 @@ def overridden(loaded: Object, flags: Mapping[str, Any]) -> Object:
 
 CONFIGZ: Final = "KubeletConfiguration"
 SOURCE: Final = "/configz"
-PORT: Final = 10250
-SECONDS: Final = Limits(connections=1, connect_seconds=3.0, call_seconds=5.0)
 
 
 def through_api_server(sender: Sender, node: str) -> Fetch:

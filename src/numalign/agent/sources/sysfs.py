@@ -16,7 +16,7 @@ from msgspec import Struct, structs
 from numalign.agent.sources.hostfiles import Files
 from numalign.api import errors
 from numalign.api.decode import cpuset
-from numalign.kubelet.machine import cores, machinefile
+from numalign.kubelet.machine import machinefile, zonecores
 from numalign.kubelet.machine.machine import Core, HugePages, Machine, Zone
 
 KIND: Final = "Sysfs"
@@ -48,12 +48,12 @@ def survey(root: Path, name: str = "node") -> Survey:
     online = _online(files, known)
     ids = _zone_ids(files)
     zones = _zones(files, ids, online) if ids else _one_zone_per_socket(files, online)
-    seen = cores.mask([core for zone in zones for core in zone.cores])
+    seen = zonecores.mask([core for zone in zones for core in zone.cores])
     if not seen:
         why = "no CPU is listed there; mount the host's /sys, or name the folder that has it with --host-root"
         raise errors.BadObject(KIND, str(root), CPUS, why)
     if online & ~seen:
-        files.note(ZONES, f"CPUs {cores.short_text(online & ~seen)} are online and in no zone; left out")
+        files.note(ZONES, f"CPUs {zonecores.short_text(online & ~seen)} are online and in no zone; left out")
     present = files.members(f"{CPUS}/present") or known
     return Survey(Machine(name, zones), present & ~(online | seen), tuple(files.problems))
 
@@ -90,7 +90,7 @@ def _zones(files: Files, ids: Sequence[int], online: int) -> tuple[Zone, ...]:
     for zone in ids:
         zones.append(_zone(files, ids, zone, free))
         # A damaged file must not put a CPU into two zones.
-        free &= ~cores.mask(zones[-1].cores)
+        free &= ~zonecores.mask(zones[-1].cores)
     return tuple(zones)
 
 
@@ -134,7 +134,7 @@ def _cores(files: Files, cpus: int) -> tuple[Core, ...]:
         key = max(0, socket or 0), f"cpu {cpu}" if core is None else str(core)
         threads.setdefault(key, []).append(cpu)
     if vague:
-        unknown = cores.short_text(vague)
+        unknown = zonecores.short_text(vague)
         files.note(CPUS, f"cores or sockets of CPUs {unknown} are unknown; each counts as a core on socket 0")
     return _with_uncores(files, [Core(socket, tuple(members)) for (socket, _), members in threads.items()])
 

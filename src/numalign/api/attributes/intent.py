@@ -38,12 +38,6 @@ def intent(pod: ObjectMeta) -> Intent:
     return Intent(scope=_word(pod, SCOPE, SCOPES), strictness=_word(pod, STRICTNESS, STRICTNESSES))
 
 
-def write(intent: Intent) -> dict[str, str]:
-    """The annotations of an intent."""
-    words = {SCOPE: intent.scope, STRICTNESS: intent.strictness}
-    return {name: word for name, word in words.items() if word is not None}
-
-
 def _word(pod: ObjectMeta, annotation: str, known: Mapping[str, T]) -> T | None:
     written = pod.annotations.get(annotation)
     if written is None:

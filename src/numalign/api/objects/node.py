@@ -26,6 +26,7 @@ class NodeCondition(Wire, frozen=True):
     status: str = ""
     reason: str = ""
     message: str = ""
+    last_transition_time: str | None = None
 
 
 class NodeAddress(Wire, frozen=True):
@@ -62,6 +63,17 @@ class Node(Wire, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
+
+    @property
+    def ready(self) -> NodeCondition | None:
+        """The condition; None: the kubelet has written none yet."""
+        return next((each for each in self.status.conditions if each.type == "Ready"), None)
+
+    @property
+    def is_ready(self) -> bool:
+        """A Node without the condition was not written by a kubelet, and counts as Ready."""
+        condition = self.ready
+        return condition is None or condition.status == "True"
 
     @property
     def allocatable(self) -> ResourceList:

@@ -3,6 +3,7 @@
 The kubelet model, the shapes and the reference plugin call `of`. The class in the pod's status takes precedence;
 otherwise it follows from requests and limits, which must be defaulted."""
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
 
@@ -23,6 +24,11 @@ KNOWN: Final = frozenset(QoS)
 def of(pod: Pod) -> QoS:
     written = pod.status.qos_class
     return QoS(written) if written in KNOWN else computed(pod)
+
+
+def may_be_aligned(service: QoS, resources: Iterable[str]) -> bool:
+    """Whether a kubelet may pin something of such a pod: CPUs and memory of Guaranteed pods, devices of any pod."""
+    return service is QoS.GUARANTEED or any(map(resourcenames.is_extended, resources))
 
 
 def computed(pod: Pod) -> QoS:

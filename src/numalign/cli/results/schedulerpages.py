@@ -16,7 +16,7 @@ from rich.table import Table
 
 from numalign.api.decode import fields
 from numalign.api.schedulerconfig.configuration import Configuration, Profile
-from numalign.api.schedulerconfig.plugins import POINTS, Point
+from numalign.api.schedulerconfig.plugins import NUMALIGN, POINTS, Point
 from numalign.cli import output
 from numalign.cli.display import formats, matrix
 from numalign.cli.display.formats import INDENT, Page
@@ -279,6 +279,8 @@ def _profile(profile: Profile) -> Iterator[Line]:
     )
     if not settings.looks_at_zones(profile):
         yield "zones", "ignored: pods are placed by node totals only, and nodes may reject them"
+    else:
+        yield "no report", _without_report(profile)
     yield "preempts", "yes" if "DefaultPreemption" in plugins.at[Point.POST_FILTER] else "no"
     left_out = [name for name in POINTS if not plugins.has(name)]
     if left_out:
@@ -287,6 +289,20 @@ def _profile(profile: Profile) -> Iterator[Line]:
         changed = [f"{name} {value}" for name, value in _changes(args, settings.defaults(plugin))]
         if changed:
             yield plugin, ", ".join(changed)
+
+
+def _without_report(profile: Profile) -> str:
+    own = profile.args.get(NUMALIGN)
+    if not isinstance(own, settings.NumalignArgs) or own.flavour == "reference":
+        return "nodes without a topology report are allowed, as the Go plugin does"
+    match own.nodes_without_report:
+        case "allow":
+            return "nodes without a topology report are allowed"
+        case "refuse":
+            return "nodes without a topology report are refused to pods that a kubelet may align"
+        case _:
+            grace = fields.duration_text(own.first_report_grace_period)
+            return f"pods that a kubelet may align wait up to {grace} for the first topology report of a Ready node"
 
 
 def _changes(args: Struct, default: Struct | None) -> Iterator[tuple[str, str]]:

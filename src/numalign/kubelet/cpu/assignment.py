@@ -172,7 +172,7 @@ class Pick:
 
 
 BUDGET = 50_000
-"""Combinations and subsets examined before the answer is given up: at 8 zones there are at most 6,561."""
+"""Combinations and subsets that are examined before the model gives up: at 8 zones there are at most 6,561."""
 
 HANGS = "the kubelet never returns: the remainder cannot be handed out in whole cores and it tries for ever"
 
@@ -187,8 +187,11 @@ class Distributing(Struct, frozen=True):
     picking: Picking
 
 
-def take_by_topology_distributed(topology: CPUTopology, free: int, need: int, how: Distributing) -> int:
-    """Take `need` of the free CPUs evenly from as few zones as possible, else packed."""
+def take_by_topology_distributed(
+    topology: CPUTopology, free: int, need: int, how: Distributing, least_zones: int = 0
+) -> int:
+    """Take `need` of the free CPUs evenly from as few zones as possible, else packed. `least_zones` raises that number,
+    where so many zones have free CPUs."""
     if need % how.group:
         return take_by_topology_packed(topology, free, need, how.picking)
     if need < 1:
@@ -198,7 +201,7 @@ def take_by_topology_distributed(topology: CPUTopology, free: int, need: int, ho
     # A zone whose cores are in several sockets is listed once per socket, and may be combined with itself.
     zones = Pick(topology, free, need).zones()
     available = {zone: (topology.zones[zone] & free).bit_count() for zone in zones}
-    search = Search(topology, Candidates(zones, available), need, how)
+    search = Search(topology, Candidates(zones, available), need, how, least_zones)
     for count in search.counts():
         found = search.best(count)
         if found is not None:
@@ -255,12 +258,15 @@ def combinations(values: Sequence[int], size: int, visit: Callable[[Slice], bool
 class Search:
     """The search for the most even combination of a given number of zones."""
 
-    def __init__(self, topology: CPUTopology, candidates: Candidates, need: int, how: Distributing) -> None:
+    def __init__(
+        self, topology: CPUTopology, candidates: Candidates, need: int, how: Distributing, least_zones: int
+    ) -> None:
         self.topology = topology
         self.listed = candidates.listed
         self.available = candidates.available
         self.need = need
         self.how = how
+        self.least_zones = least_zones
         self.steps = 0
 
     def counts(self) -> range:
@@ -268,7 +274,8 @@ class Search:
         groups = -(-self.topology.cpus.bit_count() // group)
         per_zone = -(-groups // len(self.topology.zones))
         needed = -(-self.need // group)
-        return range(-(-needed // per_zone), min(needed, len(self.available)) + 1)
+        fewest = max(-(-needed // per_zone), self.least_zones if self.least_zones <= len(self.available) else 0)
+        return range(fewest, min(needed, len(self.available)) + 1)
 
     def best(self, count: int) -> Distribution | None:
         self.score, self.in_one_socket = inf, False
@@ -394,7 +401,7 @@ class HandingOut:
 
     def _take(self, zone: int, count: int) -> None:
         pick = self.pick
-        # On a refusal the kubelet goes on with nothing from this zone and finds out when it adds up.
+        # On a failure the kubelet continues with nothing from this zone and detects it in the sum.
         with suppress(Refusal):
             pick.take(
                 take_by_topology_packed(pick.topology, pick.topology.zones[zone] & pick.free, count, self.how.picking)

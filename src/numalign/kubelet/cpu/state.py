@@ -14,7 +14,7 @@ Assignments = Mapping[str, Mapping[str, int]]
 
 
 class ReusableCpus(Struct, frozen=True):
-    """CPUs that one pod's init containers held and its next container may take. Other pods' are forgotten."""
+    """CPUs that one pod's init containers held and its next container may reuse. Only the last pod's are kept."""
 
     uid: str = ""
     cpus: int = 0

@@ -12,21 +12,19 @@ from functools import cached_property
 from msgspec import Struct, structs
 
 from numalign.api.decode import cpuset
-from numalign.kubelet import settings as options
 from numalign.kubelet.cpu import assignment
-from numalign.kubelet.cpu import topology as cputopology
 from numalign.kubelet.cpu.state import CPUState, ReusableCpus
-from numalign.kubelet.cpu.topology import CPUTopology
+from numalign.kubelet.cpu.topology import CPUTopology, discover
 from numalign.kubelet.demand import ContainerDemand, PodDemand, Role
 from numalign.kubelet.machine.machine import Machine
 from numalign.kubelet.refusals import EMPTY_POD_SHARED_POOL, SMT_ALIGNMENT, Refusal, StartRefusal
-from numalign.kubelet.settings import Settings
+from numalign.kubelet.settings import CPU_OPTIONS, Settings, boolean_option, require_available
 from numalign.kubelet.topologymanager.hints import HintList, Room, SocketAlignment, Supply
 from numalign.kubelet.topologymanager.mask import Mask
 from numalign.kubelet.topologymanager.merge import HintMap
 from numalign.kubelet.versions import Behaviour, behaviour
 
-MANAGER = options.CPU_OPTIONS.manager
+MANAGER = CPU_OPTIONS.manager
 
 FULL_PCPUS_ONLY = "full-pcpus-only"
 STRICT_RESERVATION = "strict-cpu-reservation"
@@ -60,8 +58,8 @@ def read_options(settings: Settings, topology: CPUTopology) -> CPUOptions:
     """Parse the configured options, refusing what the kubelet refuses to start with."""
     chosen: set[str] = set()
     for name, text in settings.cpu_options.items():
-        options.require_available(name, KNOWN, options.CPU_OPTIONS, settings)
-        if options.boolean_option(name, text, options.CPU_OPTIONS):
+        require_available(name, KNOWN, CPU_OPTIONS, settings)
+        if boolean_option(name, text, CPU_OPTIONS):
             chosen.add(name)
     for one, other in CONFLICTS:
         if one in chosen and other in chosen:
@@ -255,13 +253,15 @@ class StaticCPUs(Struct, frozen=True, dict=True):
             by_socket = self.options.align_by_socket
             area = self.topology.of_sockets_touching(affinity) if by_socket else self.topology.of_zones(affinity)
             inside = candidates & area
-            aligned = self.take(inside, min(need, inside.bit_count()))
+            least = affinity.bit_count() if self.behaviour.distribution_keeps_affinity else 0
+            aligned = self.take(inside, min(need, inside.bit_count()), least)
         return aligned | self.take(candidates & ~aligned, need - aligned.bit_count())
 
-    def take(self, free: int, need: int) -> int:
-        """Pick CPUs by the configured options, wherever they are."""
+    def take(self, free: int, need: int, least_zones: int = 0) -> int:
+        """Pick CPUs by the configured options, wherever they are. `least_zones`: how many zones to distribute them over
+        at least."""
         if self._distributing is not None:
-            return assignment.take_by_topology_distributed(self.topology, free, need, self._distributing)
+            return assignment.take_by_topology_distributed(self.topology, free, need, self._distributing, least_zones)
         picking = assignment.Picking(spread=self.options.across_cores, align_uncore=self.options.align_uncore)
         return assignment.take_by_topology_packed(self.topology, free, need, picking)
 
@@ -342,12 +342,12 @@ def start_cpu_manager(machine: Machine, settings: Settings) -> StaticCPUs | None
 
 def static_policy(machine: Machine, settings: Settings) -> StaticCPUs:
     """The static policy by itself, its refusals in its own words."""
-    topology = cputopology.of(machine)
+    topology = discover(machine)
     policy = StaticCPUs(topology, read_options(settings, topology), 0, behaviour(settings.minor))
     return structs.replace(policy, reserved=_reserved(policy, settings))
 
 
-def restarted(policy: StaticCPUs, checkpoint: CPUState) -> CPUState:
+def restart_cpu_manager(policy: StaticCPUs, checkpoint: CPUState) -> CPUState:
     """The state that a new process takes over from its predecessor, or refuses to (kubelet spec 5.9)."""
     if not checkpoint.default:
         if checkpoint.assignments:

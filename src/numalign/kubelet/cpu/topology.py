@@ -90,7 +90,7 @@ class CPUTopology(Struct, frozen=True, dict=True):
         return {1 << zone: (members & cpus).bit_count() for zone, members in self.zones.items()}
 
 
-def of(machine: Machine) -> CPUTopology:
+def discover(machine: Machine) -> CPUTopology:
     zones: dict[int, int] = {}
     sockets: dict[int, int] = {}
     uncores: dict[int, int] = {}

@@ -16,8 +16,7 @@ from numalign.api import errors
 from numalign.api.decode import fields, quantity
 from numalign.api.decode.fields import Field
 from numalign.api.objects import resourcenames
-from numalign.kubelet.machine import cores as machinecores
-from numalign.kubelet.machine import presets
+from numalign.kubelet.machine import presets, zonecores
 from numalign.kubelet.machine.machine import Device, DevicePlugin, HugePages, Machine, Zone
 
 NO_TOPOLOGY, EACH = "noTopology", "each"
@@ -135,7 +134,7 @@ def _each_text(device: Device) -> dict[str, object]:
 
 KIND = "Machine"
 KEYS = ("name", "extends", "zones", "devices")
-ZONE_KEYS = ("id", *machinecores.KEYS, "memory", "hugepages", "distances")
+ZONE_KEYS = ("id", *zonecores.KEYS, "memory", "hugepages", "distances")
 
 MAX_ZONE_ID = 63
 MAX_NAME = 253
@@ -155,15 +154,6 @@ def read(obj: object, source: str) -> Machine:
     zones = _zones(file, base)
     ids = tuple(zone.id for zone in zones)
     return Machine(_name(file.at("name"), base.name or source), zones, _devices(file, base, ids))
-
-
-def write(machine: Machine) -> dict[str, object]:
-    """A mapping of plain values for a YAML or JSON file; `read` makes the same machine of it."""
-    written: dict[str, object] = {"name": machine.name, "zones": [_zone_text(zone) for zone in machine.zones]}
-    if machine.devices:
-        sections = {name: write_devices(name, plugin) for name, plugin in machine.devices.items()}
-        written["devices"] = sections
-    return written
 
 
 def _base(extends: Field) -> Machine:
@@ -189,10 +179,10 @@ def _zones(file: Field, base: Machine) -> tuple[Zone, ...]:
         sites[_new_id(entry.at("id"), sites, index)] = entry
     before = {zone.id: zone for zone in base.zones}
     zones = [zone for zone in base.zones if zone.id not in sites]
-    taken = machinecores.mask([core for zone in zones for core in zone.cores])
+    taken = zonecores.mask([core for zone in zones for core in zone.cores])
     for zone_id, entry in sites.items():
         zone = _zone(entry, before.get(zone_id, Zone(zone_id)), taken)
-        taken |= machinecores.mask(zone.cores)
+        taken |= zonecores.mask(zone.cores)
         zones.append(zone)
     return _checked(file, zones, sites)
 
@@ -206,7 +196,7 @@ def _new_id(field: Field, sites: Mapping[int, Field], index: int) -> int:
 
 def _zone(entry: Field, before: Zone, taken: int) -> Zone:
     """A zone of the file, over that of the preset, if any."""
-    cores = machinecores.read(entry, before.id, before.cores, taken)
+    cores = zonecores.read(entry, before.id, before.cores, taken)
     memory = _memory(entry.at("memory")) if entry.at("memory").given else before.memory
     hugepages = _hugepages(entry.at("hugepages")) if entry.at("hugepages").given else before.hugepages
     if sum(pages.total_bytes for pages in hugepages) > memory:
@@ -281,17 +271,6 @@ def _devices(file: Field, base: Machine, zone_ids: tuple[int, ...]) -> Mapping[s
             room = MAX_DEVICES - sum(len(plugin.devices) for plugin in plugins.values())
             plugins[resource] = read_devices(resource, section, zone_ids, room)
     return plugins
-
-
-def _zone_text(zone: Zone) -> dict[str, object]:
-    written: dict[str, object] = {"id": zone.id, **machinecores.write(zone.cores)}
-    if zone.memory:
-        written["memory"] = _bytes_text(zone.memory)
-    if zone.hugepages:
-        written["hugepages"] = {_bytes_text(pages.size_kib << 10): pages.pages for pages in zone.hugepages}
-    if zone.distances:
-        written["distances"] = list(zone.distances)
-    return written
 
 
 def _bytes_text(size: int) -> str:

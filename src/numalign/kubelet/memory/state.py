@@ -43,7 +43,7 @@ Zones = Mapping[int, ZoneMemory]
 
 
 class ReusableMemory(Struct, frozen=True):
-    """Memory that one pod's init containers held, by exact mask and type. Other pods' is forgotten."""
+    """Memory that one pod's init containers held, by exact mask and type. Only the last pod's is kept."""
 
     uid: str = ""
     amounts: Mapping[tuple[Mask, str], int] = field(default_factory=dict)

@@ -20,9 +20,8 @@ from numalign.kubelet.machine.machine import Machine, Zone
 from numalign.kubelet.memory.state import Block, MemoryState, ReusableMemory, Table, ZoneMemory, Zones, charge, release
 from numalign.kubelet.refusals import EMPTY_POD_SHARED_POOL, Refusal, StartRefusal, Undecided
 from numalign.kubelet.settings import Settings
-from numalign.kubelet.topologymanager import hints as topologyhints
 from numalign.kubelet.topologymanager import mask as masks
-from numalign.kubelet.topologymanager.hints import Groups, Hint, HintList, Room, Supply, UnlistedHints
+from numalign.kubelet.topologymanager.hints import Groups, Hint, HintList, Room, Supply, UnlistedHints, best_for_memory
 from numalign.kubelet.topologymanager.mask import Mask
 from numalign.kubelet.topologymanager.merge import HintMap
 from numalign.kubelet.versions import Behaviour, behaviour
@@ -181,7 +180,7 @@ class StaticMemory(Struct, frozen=True, dict=True):
         return structs.replace(state, reuse=_reuse_after(state, pod, container, held))
 
     def allocate_pod(self, state: MemoryState, pod: PodDemand, affinity: Hint) -> tuple[MemoryState, Refusal | None]:
-        """Serve a pod with pod-level resources as one charge, and write down each container's part of it."""
+        """Allocates the memory of a pod with pod-level resources at once, and records each container's part."""
         request = pod.memory
         if not pod.pinned or request is None:
             return state, None
@@ -228,7 +227,7 @@ class StaticMemory(Struct, frozen=True, dict=True):
             return None
         if resourcenames.MEMORY not in request:
             raise Undecided("the kubelet crashes on a container that requests hugepages and no memory")
-        return topologyhints.best_for_memory(self._suiting(state, pod, request), including)
+        return best_for_memory(self._suiting(state, pod, request), including)
 
     # Release and collection
 
@@ -244,7 +243,7 @@ class StaticMemory(Struct, frozen=True, dict=True):
         return structs.replace(state, zones=release(state.zones, state.pods[uid]), pods=pods)
 
     def started(self, state: MemoryState, pod: PodDemand, container: str) -> MemoryState:
-        """When a container starts, init containers before it have ended: their memory is given back."""
+        """Releases the memory of init containers that ended before this container started."""
         for earlier in pod.containers:
             if earlier.name == container or earlier.role is Role.APP:
                 break
@@ -299,7 +298,7 @@ def _reuse_after(
 def _shrink_init_blocks(
     state: MemoryState, pod: PodDemand, container: ContainerDemand, taken: tuple[Block, ...]
 ) -> MemoryState:
-    """What a container takes over from earlier init containers is written off their blocks (kubelet spec 6.5)."""
+    """Subtracts what a container reuses from the blocks of earlier init containers (kubelet spec 6.5)."""
     unclaimed = {(block.kind, block.zones): block.size for block in taken}
     for earlier in pod.containers:
         if earlier.name == container.name or earlier.role is Role.APP:
@@ -333,7 +332,7 @@ def start_memory_manager(machine: Machine, settings: Settings) -> StaticMemory |
     return StaticMemory(allocatable, behaviour(settings.minor))
 
 
-def restarted(policy: StaticMemory, checkpoint: MemoryState) -> MemoryState:
+def restart_memory_manager(policy: StaticMemory, checkpoint: MemoryState) -> MemoryState:
     """The state that a new process takes over, if it follows from the recorded blocks (kubelet spec 6.8)."""
     if not checkpoint.zones:
         if checkpoint.blocks:

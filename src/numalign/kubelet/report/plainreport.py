@@ -17,7 +17,7 @@ from numalign.api.nrt import fingerprint
 from numalign.api.nrt.nodetopology import Amounts, Fingerprint, NodeTopology, Zone
 from numalign.api.objects import resourcenames
 from numalign.kubelet import admission, holdings, start
-from numalign.kubelet.cpu import topology as cputopology
+from numalign.kubelet.cpu.topology import discover
 from numalign.kubelet.machine import machine
 from numalign.kubelet.report import report
 from numalign.kubelet.start import Kubelet
@@ -43,7 +43,7 @@ def of(node: str, kubelet: Kubelet, state: KubeletState, publisher: Publisher = 
     zones = kubelet.machine.zones
     return NodeTopology(
         node=node,
-        # Nobody publishes the limit (exporter spec, D-27).
+        # No publisher reports the limit (exporter spec, D-27).
         manager=structs.replace(report.manager(kubelet), max_zones=start.DEFAULT_MAX_ZONES),
         zones=tuple(_zone(kubelet, zone, allocatable[zone.id], used[zone.id], publisher=publisher) for zone in zones),
         fingerprint=_signature(listed, publisher),
@@ -114,7 +114,7 @@ def _drain(used: Tally, allocatable: Tally, block: MemoryBlock) -> None:
 
 
 def _add_cpus(tally: Tally, kubelet: Kubelet, cpus: int) -> None:
-    for zone, members in cputopology.of(kubelet.machine).zones.items() if cpus else ():
+    for zone, members in discover(kubelet.machine).zones.items() if cpus else ():
         if members & cpus:
             tally[zone][resourcenames.CPU] += (members & cpus).bit_count()
 

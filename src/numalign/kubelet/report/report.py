@@ -22,7 +22,7 @@ from numalign.api.nrt.placementcodec import ContainerRef, Payload
 from numalign.api.nrt.topologymanager import TopologyManager
 from numalign.api.objects import resourcenames
 from numalign.kubelet import admission, holdings, start, versions
-from numalign.kubelet.cpu import topology as cputopology
+from numalign.kubelet.cpu.topology import discover
 from numalign.kubelet.device import DeviceState, Inventory
 from numalign.kubelet.machine import machine
 from numalign.kubelet.machine.machine import Machine
@@ -151,7 +151,7 @@ def with_capacities(topology: NodeTopology, machine: machine.Machine) -> NodeTop
 
 
 def undated(topology: NodeTopology) -> NodeTopology:
-    """Drops the kubelet's version if it is unknown: readers take the Node's, or assume one."""
+    """Drops the kubelet's version if it is unknown; readers then use the Node's, or assume one."""
     build = topology.facts.kubelet
     if build is None:
         return topology
@@ -182,7 +182,7 @@ def payload(kubelet: Kubelet, listed: Iterable[PodPlacement]) -> Payload | None:
     """Upstream's placement codec, written where upstream writes it: containers in one zone each (exporter spec 4.7)."""
     if kubelet.settings.topology_policy != "single-numa-node":
         return None
-    cpus = (kubelet.cpu.topology if kubelet.cpu else cputopology.of(kubelet.machine)).zones
+    cpus = (kubelet.cpu.topology if kubelet.cpu else discover(kubelet.machine)).zones
     placed: dict[ContainerRef, int] = {}
     for pod in listed:
         for holding in pod.holdings if pod.is_exclusive else ():

@@ -28,7 +28,7 @@ BUDGET = 50_000
 
 
 class Hint(NamedTuple):
-    """What a container may be aligned to. Mask None: any zone."""
+    """A set of zones that a container may be aligned to. Mask None: any zone."""
 
     mask: Mask | None
     preferred: bool
@@ -282,7 +282,7 @@ class UnlistedHints(Struct, frozen=True, dict=True):
         return masks.members(useful & self._idle)
 
     def _peculiar(self, including: Mask = 0) -> list[Mask]:
-        """Suiting masks that have to be looked at one by one: single zones, groups, and reusable memory's own."""
+        """Suiting masks that must be checked one by one: single zones, groups, and masks of reusable memory."""
         room = self.room
         candidates = {1 << zone for zone in room.zones}
         candidates.update(room.groups.cells.values() if room.groups else ())

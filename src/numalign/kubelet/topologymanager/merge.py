@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from numalign.kubelet.refusals import Undecided
 from numalign.kubelet.settings import TopologyPolicy
-from numalign.kubelet.topologymanager import hints as topologyhints
+from numalign.kubelet.topologymanager import hints
 from numalign.kubelet.topologymanager import mask as masks
 from numalign.kubelet.topologymanager.hints import DONT_CARE, UNSATISFIABLE, Hint, HintList, UnlistedHints
 from numalign.kubelet.topologymanager.mask import Mask
@@ -87,8 +87,8 @@ class Merge(Struct, frozen=True, dict=True):
         return prod(each.count for each in self.lists)
 
 
-def of(providers: Iterable[HintMap | None], rules: Rules) -> Merge:
-    """The merge of the answers of all providers, in any order."""
+def gathered(providers: Iterable[HintMap | None], rules: Rules) -> Merge:
+    """The merge of the hints of all providers, in any order."""
     return Merge(tuple(chain.from_iterable(normalised(provider) for provider in providers)), rules)
 
 
@@ -129,7 +129,7 @@ def _folded_by_sums(lists: list[Set[Mask]], zones: tuple[int, ...]) -> Set[Mask]
     place = {zone: index for index, zone in enumerate(zones)}
     dense = zones == tuple(range(len(zones)))
     together = max(2, 63 // max(1, len(zones)))  # counts of at most 2^zones each stay exact in 64 bits
-    # Fourteen megabytes, which agents that never merge anything should not have to carry.
+    # Imported here, because it takes 14 MB, which agents that never merge should not use.
     import numpy as np
 
     reached, rest = lists[0], lists[1:]
@@ -182,7 +182,7 @@ def _of_preferred_size(unlisted: Sequence[UnlistedHints]) -> Iterable[Mask]:
     if len(sizes) > 1:
         return ()
     size = sizes.pop() if sizes else None
-    if size is None or comb(len(common), size) > topologyhints.BUDGET:
+    if size is None or comb(len(common), size) > hints.BUDGET:
         raise Undecided("the kubelet would merge every set of zones", prod(each.count for each in unlisted))
     return masks.of_size(common, size)
 

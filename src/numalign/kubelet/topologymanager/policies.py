@@ -13,16 +13,15 @@ from typing import Final
 from msgspec import Struct
 
 from numalign.kubelet.settings import TopologyPolicy
-from numalign.kubelet.topologymanager import merge as merging
 from numalign.kubelet.topologymanager.hints import Hint, HintList
-from numalign.kubelet.topologymanager.merge import HintMap, Hints, Merge, Rules
+from numalign.kubelet.topologymanager.merge import HintMap, Hints, Merge, Rules, gathered
 
 ANY_ZONE: Final = Hint(None, False)
 
 
 class PolicyResult(Struct, frozen=True, dict=True):
     merge: Merge
-    """Of the hints that the policy looks at."""
+    """The merge of the hints that the policy considers."""
     admitted: Hint | None
     """The hint that the kubelet stores and allocates by; None where the policy rejects the container."""
 
@@ -40,8 +39,8 @@ class PolicyResult(Struct, frozen=True, dict=True):
 
 
 def merge(providers: Iterable[HintMap | None], rules: Rules) -> PolicyResult:
-    """What the node's policy makes of the answers of all providers."""
-    return POLICIES[rules.policy](merging.of(providers, rules))
+    """The result of the node's policy for the hints of all providers."""
+    return POLICIES[rules.policy](gathered(providers, rules))
 
 
 def none(merge: Merge) -> PolicyResult:
@@ -78,7 +77,7 @@ POLICIES: Final[Mapping[TopologyPolicy, Callable[[Merge], PolicyResult]]] = {
 
 
 def _preferred_single_zones(hints: Hints) -> HintList:
-    """The hints that single-numa-node looks at."""
+    """The hints that single-numa-node considers."""
     if isinstance(hints, HintList):
         singles = [mask for mask in hints.masks if mask.bit_count() == 1 and mask in hints.preferred]
         return HintList(tuple(singles), frozenset(singles), hints.nil & {True})

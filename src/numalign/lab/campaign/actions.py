@@ -135,7 +135,7 @@ class RestChecks:
         self._nodes = nodes
         self._client = client
         self._watching = watching
-        self._told: set[str] = set()
+        self._written: set[str] = set()
 
     async def rest(self) -> None:
         """Wait until all pods are in their right state or the time is over; record stuck pods once."""
@@ -187,8 +187,8 @@ class RestChecks:
 
     def _write(self, uid: str, why: str) -> None:
         pod = self._watching.pods.get(uid)
-        if pod is not None and uid not in self._told:
-            self._told.add(uid)
+        if pod is not None and uid not in self._written:
+            self._written.add(uid)
             self._watching.history.write("stuck", name=pod.metadata.name, uid=uid, node=pod.spec.node_name, words=why)
 
     async def _delete(self, pod: Pod) -> None:

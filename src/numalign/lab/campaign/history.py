@@ -95,10 +95,6 @@ def encode(lines: Iterable[HistoryLine]) -> bytes:
     return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
 
 
-def decode(raw: bytes) -> list[HistoryLine]:
-    return [msgspec.json.decode(line, type=HistoryLine) for line in raw.splitlines()]
-
-
 class PodHistory(Struct):
     """One pod's life. Times are seconds from the start; None means that the event did not happen."""
 
@@ -148,11 +144,11 @@ def of(lines: Sequence[HistoryLine]) -> dict[str, PodHistory]:
         if line.what == "created" and line.uid not in pods:
             pods[line.uid] = PodHistory(line.name, line.uid, line.at, line.devices, asked=asked.get(line.uid))
         if line.uid in pods:
-            _tell(pods[line.uid], line)
+            _apply(pods[line.uid], line)
     return pods
 
 
-def _tell(pod: PodHistory, line: HistoryLine) -> None:
+def _apply(pod: PodHistory, line: HistoryLine) -> None:
     match line.what:
         case "bound":
             pod.node, pod.bound, pod.predicted, pod.loose = line.node, line.at, line.predicted, line.loose

@@ -96,7 +96,7 @@ class Campaign:
             try:
                 await tasks.together(
                     self._perform(steps, acting, resting),
-                    {"watching": watching.run(), "telling": self._tell(), "mending": mending.run()},
+                    {"watching": watching.run(), "progress": self._print_progress(), "mending": mending.run()},
                 )
             finally:
                 acting.let_go()
@@ -114,7 +114,7 @@ class Campaign:
                 await acting.perform(step)
         await resting.drain()
 
-    async def _tell(self) -> None:
+    async def _print_progress(self) -> None:
         while True:
             await asyncio.sleep(SAY_EVERY)
             report = self.report(interrupted=False)

@@ -2,7 +2,7 @@
 
 `run` performs the steps in order. Nodes are few and each of another kind, so that every manager of the kubelet is used.
 Pods arrive in bursts that keep the nodes about full; every pod fits on at least one empty node according to the model,
-so that none waits for ever. An annotation tells the lab's runtime, which runs nothing, how long containers take. No
+so that none waits for ever. The lab's runtime runs nothing; an annotation sets how long containers take. No
 program is stopped twice at the same time, and all run again before the next rest, in which the campaign checks every
 pod."""
 

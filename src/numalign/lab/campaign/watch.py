@@ -85,7 +85,7 @@ def _of_pod(machine: Machine, found: Checkpoints, uid: str) -> Iterable[tuple[st
 
 
 def _zones_of(machine: Machine, cpus: int) -> Zones:
-    return tuple(zone for zone, members in topology.of(machine).zones.items() if members & cpus)
+    return tuple(zone for zone, members in topology.discover(machine).zones.items() if members & cpus)
 
 
 def _device_zones(found: Checkpoints, held: Mapping[str, frozenset[str]]) -> tuple[Zones, ...]:

@@ -104,7 +104,7 @@ answers vary early, so only true disagreements take the full time."""
 
 
 PATIENTLY: Final = ("-workers", "1", "-repeat", "1", "-limit", "60s")
-"""The second run of a case that timed out: it tells a slow answer from an endless loop."""
+"""The second run of a case that timed out: it distinguishes a slow answer from an endless loop."""
 
 
 UNANSWERED: Final = ("nondeterministic", "refused")

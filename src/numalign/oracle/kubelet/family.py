@@ -12,8 +12,9 @@ from msgspec import Struct, structs
 from numalign.kubelet.versions import Minor
 from numalign.oracle.kubelet.forms import Topologies, Topology
 
-RECORDED_FROM = Minor(1, 38)
-"""The kubelet version of a recording that does not name one."""
+RECORDED_FROM = Minor(1, 37)
+"""The kubelet version of a recording that does not name one. The recordings are from the development branch of 1.38,
+when no rule of the kubelet differed from 1.37."""
 
 OPTION_GATES = {"CPUManagerPolicyAlphaOptions": True, "CPUManagerPolicyBetaOptions": True}
 """Feature gates that were on while CPU manager options were recorded."""

@@ -233,16 +233,16 @@ class _Session:
                 if self.nrts.pop(step.node, None) is not None:
                     self.cache.nrt_gone(step.node)
             case "pod_delete":
-                self._tell(self.pods.deleted(step.pod))
+                self._notify(self.pods.deleted(step.pod))
             case _:
-                self._tell(self.pods.put(step.pod))
+                self._notify(self.pods.put(step.pod))
         return NOTHING
 
     def _put(self, nrt: NodeResourceTopology) -> None:
         (self.cache.nrt_changed if nrt.metadata.name in self.nrts else self.cache.nrt_added)(nrt)
         self.nrts[nrt.metadata.name] = nrt
 
-    def _tell(self, pod: Pod | None) -> None:
+    def _notify(self, pod: Pod | None) -> None:
         # The caches treat added, changed and deleted pods alike.
         if pod is not None:
             self.cache.pod_seen(pod)

@@ -65,18 +65,11 @@ def out_of_turn(row: Raw) -> frozenset[Number]:
 def not_as_offered(row: Raw) -> frozenset[Number]:
     """Devices and CPUs that pods hold where none are offered (D-28), or that are offered where pods do not hold
     them."""
-    offered, held = states.zones_of(row), _zones_of(each for one in _containers(row) for each in one.devices)
+    offered = states.zones_of(states.allocatable(row).devices)
+    held = states.zones_of(each for one in _containers(row) for each in one.devices)
     apart = ((zone, key[0]) for key, zones in held.items() for zone in zones ^ offered.get(key, set()))
     missing = {cpu for container in _containers(row) for cpu in container.cpus} - {*states.allocatable(row).cpus}
     return _numbers([*apart, *((zone, resourcenames.CPU) for zone in _zones_with(row, missing))], AVAILABLE)
-
-
-def _zones_of(entries: Iterable[DeviceEntry]) -> dict[tuple[str, str], set[int]]:
-    found: dict[tuple[str, str], set[int]] = {}
-    for entry in entries:
-        for each in entry.ids:
-            found.setdefault((entry.resource, each), set()).update(entry.zones or ())
-    return found
 
 
 def _zones_with(row: Raw, cpus: Iterable[int]) -> Iterable[int]:
@@ -85,7 +78,7 @@ def _zones_with(row: Raw, cpus: Iterable[int]) -> Iterable[int]:
 
 def spanning(row: Raw) -> frozenset[Number]:
     """Devices in several zones (D-24)."""
-    devices = states.zones_of(row).items()
+    devices = states.zones_of(states.allocatable(row).devices).items()
     return _numbers(
         ((zone, resource) for (resource, _), zones in devices if len(zones) > 1 for zone in zones), AVAILABLE
     )
@@ -102,7 +95,7 @@ def other_namespaces(row: Raw) -> frozenset[Number]:
     return _numbers(((zone, name) for zone in zones for name in names), AVAILABLE)
 
 
-def told_twice(row: Raw) -> frozenset[Number]:
+def listed_twice(row: Raw) -> frozenset[Number]:
     """CPUs and devices that are listed more than once in the same place, as allocatable or as held."""
     allocatable, held = states.allocatable(row), list(_containers(row))
     offered = _twice(row, allocatable.cpus, allocatable.devices)
@@ -114,13 +107,13 @@ def held_often(row: Raw) -> frozenset[Number]:
     """Devices that are held more than once in any zones: NFD looks them up by id only."""
     held = (entry for each in _containers(row) for entry in each.devices)
     often = _repeated((entry.resource, each) for entry in held for each in entry.ids)
-    zones = states.zones_of(row)
+    zones = states.zones_of(states.allocatable(row).devices)
     return _numbers(((zone, key[0]) for key in often for zone in zones.get(key, ())), AVAILABLE)
 
 
 def counted_often(row: Raw) -> frozenset[Number]:
     """What NFD counts more than once."""
-    return told_twice(row) | held_often(row)
+    return listed_twice(row) | held_often(row)
 
 
 def _twice(row: Raw, cpus: Iterable[int], devices: Iterable[DeviceEntry]) -> list[tuple[int, str]]:
@@ -175,7 +168,7 @@ def cpus_left_out(row: Raw) -> frozenset[str]:
 
 NONE: Final = frozenset[str]()
 TOUCHED: Final[Mapping[Form, tuple[Touched, ...]]] = {
-    "rte": (several_zones, not_as_offered, other_namespaces, told_twice, pages_of_other_sizes),
+    "rte": (several_zones, not_as_offered, other_namespaces, listed_twice, pages_of_other_sizes),
     "nfd": (out_of_turn, spanning, other_namespaces, counted_often, more_than_there_is),
 }
 BARE: Final[Mapping[Form, Callable[[Raw], frozenset[str]]]] = {"rte": without_cpus, "nfd": cpus_left_out}

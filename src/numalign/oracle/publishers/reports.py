@@ -38,8 +38,8 @@ def _scanned(form: Form) -> Callable[[Raw], object]:
 
 
 def _method(row: Raw, form: Form) -> fingerprint.Method:
-    everybody = form == "nfd" or row.get("fingerprint_method") == fingerprint.Method.ALL
-    return fingerprint.Method.ALL if everybody else fingerprint.Method.EXCLUSIVE
+    counts_all = form == "nfd" or row.get("fingerprint_method") == fingerprint.Method.ALL
+    return fingerprint.Method.ALL if counts_all else fingerprint.Method.EXCLUSIVE
 
 
 def _zone(zone: Zone, times: int) -> dict[str, Any]:
@@ -81,7 +81,7 @@ RTE: Final = (
     _defect("blocks-in-several-zones", "subtracted in full from each zone (D-07)", defects.several_zones, "rte"),
     _defect("sick-devices", "subtracted although they are not offered (D-28)", defects.not_as_offered, "rte"),
     _defect("every-namespace", "what other namespaces hold is called free", defects.other_namespaces, "rte"),
-    _defect("counted-once", "what is listed twice counts twice", defects.told_twice, "rte"),
+    _defect("counted-once", "what is listed twice counts twice", defects.listed_twice, "rte"),
     _defect("pages-of-every-size", "pages of some sizes have no capacity (D-06)", defects.pages_of_other_sizes, "rte"),
     _defect("no-cpu-to-allocate", "a zone with other resources has no cpu (D-37)", defects.without_cpus, "rte"),
 )
@@ -156,10 +156,10 @@ def _listed(row: Raw) -> tuple[PodResources, ...]:
 def _watched(row: Raw) -> object:
     if row.get("list_error"):
         return FAILED
-    return _told(row, map(_plain, _listed(row)))
+    return _scan_result(row, map(_plain, _listed(row)))
 
 
-def _told(row: Raw, pods: Any) -> dict[str, Any]:
+def _scan_result(row: Raw, pods: Any) -> dict[str, Any]:
     listed = _listed(row)
     signed = fingerprint.of((pod.namespace, pod.name) for pod in listed) if listed else None
     watched = [pod for pod in pods if pod["containers"]]
@@ -215,7 +215,7 @@ def _believed(row: Raw) -> object:
     others, shares = _others(row), _shares_cpus(row)
     counted = (pod for pod in _listed(row) if pod not in others)
     kept = (pod for pod in counted if _is_guaranteed(row) or any(each.devices for each in pod.containers))
-    return _told(row, (_plain(pod, shares_cpus=shares) for pod in kept))
+    return _scan_result(row, (_plain(pod, shares_cpus=shares) for pod in kept))
 
 
 def _as_believed(case: Case) -> bool:
@@ -229,7 +229,10 @@ def _judged(row: Raw) -> object:
     return {"watchable": bool(pod.containers), "exclusive": plainform.placement(pod).is_exclusive}
 
 
-NOT_KNOWN: Final = ("pods-nobody-knows", "a pod that the API server cannot tell of holds what it holds (D-19)")
+NOT_KNOWN: Final = (
+    "pods-unknown-to-the-api-server",
+    "a pod that the API server does not know holds what the kubelet lists (D-19)",
+)
 SCANNED: Final = (
     DeliberateDifference(
         "every-namespace", "what pods of other namespaces hold is held", lambda row: bool(_others(row)), _as_believed

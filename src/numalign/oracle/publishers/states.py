@@ -52,10 +52,10 @@ def excluded(row: Raw) -> frozenset[str]:
     return frozenset(given)
 
 
-def zones_of(row: Raw) -> dict[tuple[str, str], set[int]]:
-    """The zones of allocatable devices, by resource and id."""
+def zones_of(devices: Iterable[DeviceEntry]) -> dict[tuple[str, str], set[int]]:
+    """The zones of devices, by resource and id."""
     found: dict[tuple[str, str], set[int]] = {}
-    for entry in allocatable(row).devices:
+    for entry in devices:
         for each in entry.ids:
             found.setdefault((entry.resource, each), set()).update(entry.zones or ())
     return found

@@ -30,7 +30,7 @@ from numalign.oracle.publishers import defects, states
 from numalign.oracle.publishers.reports import made
 
 FOLDER: Final = re.compile(r"devices/system/node/node(\d+)/")
-TOLD: Final = re.compile(r"MemTotal:[ \t]*\d+[ \tkB]*$")
+MEMORY_TOTAL: Final = re.compile(r"MemTotal:[ \t]*\d+[ \tkB]*$")
 
 
 def _map(row: Raw) -> object:
@@ -97,7 +97,7 @@ def _total(row: Raw) -> object:
     file = "devices/system/node/node0/meminfo"
     found = _surveyed({file: row["text"]})
     if any(file in problem for problem in found.problems):
-        return {"problem": f"{file} tells no memory"}
+        return {"problem": f"{file} states no memory"}
     return {"bytes": found.machine.zones[0].memory}
 
 
@@ -183,9 +183,9 @@ def _written(row: Raw) -> list[str]:
     return [configuration.get(key, "") for key in ("topologyManagerPolicy", "topologyManagerScope")]
 
 
-def _is_told(text: str) -> bool:
+def _states_memory(text: str) -> bool:
     """In the kernel's format, on the first line that matches."""
-    return TOLD.search(next((line for line in text.splitlines() if "MemTotal" in line), "")) is not None
+    return MEMORY_TOTAL.search(next((line for line in text.splitlines() if "MemTotal" in line), "")) is not None
 
 
 def _damaged(row: Raw) -> set[str]:
@@ -196,7 +196,7 @@ def _damaged(row: Raw) -> set[str]:
         if zone is None:
             continue
         whole = f"{zone[0]}meminfo" in files and any(each.startswith(f"{zone[0]}hugepages/") for each in files)
-        if not whole or not (_is_told(text) if path.endswith("meminfo") else text.strip().isdecimal()):
+        if not whole or not (_states_memory(text) if path.endswith("meminfo") else text.strip().isdecimal()):
             found.add(zone[1])
     return found
 
@@ -219,13 +219,13 @@ def _once(entries: Iterable[Raw]) -> list[Raw]:
     return _sorted({**each, "ids": dict.fromkeys(each["ids"])} for each in entries)
 
 
-NOT_TOLD = DeliberateDifference(
-    "memory-not-told",
-    "a file that tells no memory costs its zone the memory, and is named; it stops nothing",
-    lambda row: not _is_told(row["text"]),
+NOT_STATED = DeliberateDifference(
+    "memory-not-stated",
+    "a file that states no memory costs its zone the memory, and is named; it stops nothing",
+    lambda row: not _states_memory(row["text"]),
 )
 DAMAGED = DeliberateDifference(
-    "memory-not-told",
+    "memory-not-stated",
     "a file that is missing or damaged costs one value, and is named; it stops nothing",
     lambda row: not row["files"] or bool(_damaged(row)),
     _where_whole,
@@ -239,7 +239,7 @@ OWN_DEFAULTS = DeliberateDifference(
 COUNTED_ONCE = DeliberateDifference(
     "counted-once",
     "a CPU that is listed twice is one",
-    lambda row: any(name == resourcenames.CPU for _, name, _ in defects.told_twice(row)),
+    lambda row: any(name == resourcenames.CPU for _, name, _ in defects.listed_twice(row)),
     lambda case: _once(case["expect"]["expected"]) == _once(_normalised(case["input"])["expected"]),
 )
 NO_FAKES = DeliberateDifference(
@@ -258,7 +258,7 @@ SUITES: tuple[Suite, ...] = (
     made("exporter.reference_container", _reference),
     made("exporter.shared_pool_derived", _own_cpus),
     made("sysinfo.memory_tree", _memory, DAMAGED),
-    made("sysinfo.meminfo_parse_derived", _total, NOT_TOLD),
+    made("sysinfo.meminfo_parse_derived", _total, NOT_STATED),
     made("updater.exclude_list", _left_out),
     made("kubelet.device_entries_derived", _entries),
     made("kubelet.config_derived", _configured, OWN_DEFAULTS),

@@ -13,8 +13,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from numalign.api.objects.pod import Pod
-from numalign.kubelet import admission
-from numalign.kubelet import demand as demands
+from numalign.kubelet import admission, demand
 from numalign.kubelet.demand import Role
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import ContainerPlacement, KubeletState
@@ -113,7 +112,7 @@ class _Held:
     def __init__(self, question: AdmissionQuestion, after: KubeletState) -> None:
         self.question = question
         self.state = after
-        self.demand = demands.of(question.pod, question.kubelet.reading)
+        self.demand = demand.of(question.pod, question.kubelet.reading)
         self.zones = question.row.rules.zones
 
     def cpus(self) -> Iterator[Entry]:

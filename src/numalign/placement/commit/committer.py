@@ -17,16 +17,14 @@ from msgspec import Struct, structs
 
 from numalign.api.caches import BoundedCache
 from numalign.api.objects.pod import Pod
-from numalign.kubelet import admission
-from numalign.kubelet import demand as demands
+from numalign.kubelet import admission, demand
 from numalign.kubelet.state import KubeletState
 from numalign.placement.columns import requests
 from numalign.placement.columns.holdings import ContainerZones, Entry, Holding, Source
 from numalign.placement.columns.noderules import NodeRules
 from numalign.placement.columns.requests import Program
 from numalign.placement.columns.shapes import Shape, Shapes
-from numalign.placement.commit import anyorder, askkubelet, restorekubelet
-from numalign.placement.commit import place as commit
+from numalign.placement.commit import anyorder, askkubelet, place, restorekubelet
 from numalign.placement.commit.askkubelet import AdmissionQuestion
 from numalign.placement.commit.place import Newcomer, Path, Placement
 from numalign.placement.commit.restorekubelet import RestoredKubelet
@@ -78,7 +76,7 @@ class Committer:
 
     def _found(self, pod: Pod, shape: Shape, row: Row, coming: Mapping[str, Pod]) -> Placement:
         rules = row.facts.rules
-        return commit.place(
+        return place.place(
             rows.settled(row, self._mirror.columns.resources),
             [each if each.promised else _as_far_as_known(each) for each in row.pending],
             Newcomer(shape.number, lambda: self._answer(pod, shape, row, coming)),
@@ -210,7 +208,7 @@ def _holding(pod: Pod, shape: Shape, placement: Placement) -> Holding:
     names: Sequence[str] = [container.name for container in pod.in_admission_order()]
     possible = placement.verdict.possible
     return Holding(
-        uid=demands.identity(pod),
+        uid=demand.identity(pod),
         name=pod.metadata.full_name,
         source=Source.PREDICTED,
         entries=placement.verdict.everything,

@@ -27,8 +27,7 @@ from numalign.api.nrt.nodetopology import Zone as ReportedZone
 from numalign.api.objects import resourcenames
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.pod import Container, Pod, PodSpec
-from numalign.kubelet import demand as demands
-from numalign.kubelet import start
+from numalign.kubelet import demand, start
 from numalign.kubelet.cpu.state import CPUState
 from numalign.kubelet.device import DeviceState, Ids
 from numalign.kubelet.holdings import WHOLE_POD
@@ -40,8 +39,7 @@ from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
 from numalign.kubelet.topologymanager import mask as masks
 from numalign.placement.columns.nodefacts import Assumption
-from numalign.placement.reports import cores as hardware
-from numalign.placement.reports import nodesettings
+from numalign.placement.reports import hardware, nodesettings
 
 Place = tuple[str, int | None]
 """A device class: its resource and its zones."""
@@ -131,8 +129,8 @@ def residents(placements: Iterable[PodPlacement], pods: Mapping[str, Pod]) -> Re
         # Another pod under the same name is not this one.
         same = known is not None and each.uid in ("", known.metadata.uid)
         pod = known if known is not None and same else _stand_in(each)
-        active[demands.identity(pod)] = pod
-        placed[demands.identity(pod)] = each
+        active[demand.identity(pod)] = pod
+        placed[demand.identity(pod)] = each
     return RestoredPods(active, placed)
 
 

@@ -15,7 +15,7 @@ from msgspec import structs
 from numalign.api.errors import BadObject
 from numalign.api.nrt.topologymanager import Policy
 from numalign.api.objects.pod import Pod
-from numalign.kubelet import demand as demands
+from numalign.kubelet.demand import identity
 from numalign.placement.columns import nodetotals
 from numalign.placement.columns.columns import NONE_PENDING, UNREPORTED, VACANT
 from numalign.placement.columns.holdings import Holding
@@ -117,7 +117,7 @@ class ExactWhatIf:
             supposed = self._row(row, changed=bool(leaving))
             # A nominated pod that would not be admitted anyway does not count.
             hopeful = [other for other in promised if self._admits_all(supposed, (other,))]
-            return self._admits_all(_with(supposed, own), hopeful, {demands.identity(self._pod): self._pod})
+            return self._admits_all(_with(supposed, own), hopeful, {identity(self._pod): self._pod})
 
     def holders(self, row: int) -> Mapping[str, int]:
         node_ledger = self._mirror.ledger.node(self._columns.names[row])
@@ -192,7 +192,7 @@ class ExactWhatIf:
             committed = self._placed(pod, row, known)
             if committed is None:
                 return False
-            row, known[demands.identity(pod)] = _with(row, committed), pod
+            row, known[identity(pod)] = _with(row, committed), pod
         return True
 
     def _placed(self, pod: Pod, row: Row, coming: Mapping[str, Pod]) -> CommittedPod | None:

@@ -36,6 +36,9 @@ MOST_NAMES: Final = 3
 
 NO_NODES: Final = "no nodes available to schedule pods"
 """kube-scheduler's words."""
+WITHOUT_REPORT: Final = (
+    "placed without topology data: the node has no topology report, so its kubelet may reject the pod"
+)
 PROMISED: Final = "node(s) keep their zones for nominated pods"
 REJECTED: Final = "node(s) turned away pods like this one"
 REJECTED_REPLICAS: Final = "node(s) keep turning away replicas of the same owner"
@@ -195,6 +198,11 @@ def of_zones(reason: Reason) -> str:
 def zones_ignored(profile: str, plugin: str) -> str:
     """A warning about a profile that disables the zone plugin."""
     return f"profile {profile} does not look at zones ({plugin} is disabled); a node may reject the pod"
+
+
+def first_reports(nodes: int) -> str:
+    """Of a pod that some nodes might take, once their zones are known."""
+    return f"The pod waits for the first topology report of {counted(nodes, 'node')}."
 
 
 def rejected(node: str, reason: str, pause: float) -> str:

@@ -33,7 +33,7 @@ from numalign.api.attributes.podplacements import PodPlacement
 from numalign.api.nrt import fingerprint
 from numalign.placement.columns.nodefacts import RowFacts
 from numalign.placement.columns.resources import Resources
-from numalign.placement.ledger import podrecord as recording
+from numalign.placement.ledger import podrecord
 from numalign.placement.ledger.charges import Cover, PodLife
 from numalign.placement.ledger.podrecord import COVERED, LIVE, PATIENT, STUBBORN, SURE, PodRecord
 
@@ -268,7 +268,7 @@ def _weights(pods: Iterable[PodRecord]) -> tuple[Mapping[int, int], Mapping[int,
         if record.holding is None:
             continue
         # Of pods with plain init containers it is not known how much is shown.
-        vague = bool(record.pod.spec.init_containers) and recording.has_init_steps(record.pod)
+        vague = bool(record.pod.spec.init_containers) and podrecord.has_init_steps(record.pod)
         for entry in record.holding.entries:
             if entry.zones:
                 most[entry.column] = most.get(entry.column, 0) + entry.amount

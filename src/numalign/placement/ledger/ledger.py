@@ -17,7 +17,7 @@ from msgspec import Struct, structs
 
 from numalign.api.nrt import fingerprint
 from numalign.api.objects.pod import Pod
-from numalign.kubelet import demand as demands
+from numalign.kubelet import demand
 from numalign.placement.columns.holdings import Holding
 from numalign.placement.columns.nodefacts import RowFacts
 from numalign.placement.columns.resources import Resources
@@ -115,7 +115,7 @@ class Ledger:
 
     def seen(self, pod: Pod, now: float, forecast: Forecast | None = None) -> Change:
         """A pod was added or changed. `forecast`: its predicted zones, if the pod is new to this process."""
-        uid, node = demands.identity(pod), pod.spec.node_name
+        uid, node = demand.identity(pod), pod.spec.node_name
         if not node or uid in self._departures:
             return NOTHING
         if pod.status.is_finished:
@@ -142,12 +142,12 @@ class Ledger:
     def assumed(self, pod: Pod) -> Change:
         """Enters a pod that the scheduler assigned by node totals and that is not bound yet."""
         change = self._found(pod, None)
-        self._node_ledgers[pod.spec.node_name].records[demands.identity(pod)].bound = False
+        self._node_ledgers[pod.spec.node_name].records[demand.identity(pod)].bound = False
         return change
 
     def gone(self, pod: Pod, now: float) -> Change:
         """A pod's object was deleted; what it holds is free once its containers have surely stopped."""
-        uid = demands.identity(pod)
+        uid = demand.identity(pod)
         self._departures.note(uid, now)
         self._forget_remains(pod, uid)
         found = self._records_of(uid)
@@ -295,7 +295,7 @@ class Ledger:
 
     def _record(self, node_ledger: NodeLedger, pod: Pod) -> PodRecord:
         """The pod's record on the node, a new one if it has none."""
-        uid = demands.identity(pod)
+        uid = demand.identity(pod)
         self._link(uid, node_ledger.node)
         return node_ledger.records.get(uid) or PodRecord(
             uid=uid, name=pod.metadata.full_name, order=self._next(), pod=pod

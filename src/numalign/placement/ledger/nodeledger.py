@@ -1,7 +1,7 @@
 """One node's ledger: its report, the records of its pods, and the sums of what they take and give back.
 
 `ledger` and `reconcile` change it through its methods; `row` says what is free. Sums follow every change and are never
-gathered anew, except by `fresh_sums`, which tests use. Free amounts are never more than the node can have."""
+recomputed. Free amounts are never more than the node can have."""
 
 from __future__ import annotations
 
@@ -260,13 +260,6 @@ class NodeLedger:
         self.restless.pop(uid, None)
         self.sums.change(uid, (record.share, self.pending.pop(uid, None) is not None), NOT_COUNTED)
         record.share = NONE
-
-    def fresh_sums(self) -> ChargeSums:
-        """The sums computed from scratch."""
-        sums = ChargeSums(explained=None if self.sums.explained is None else {})
-        for record in self.records.values():
-            sums.change(record.uid, NOT_COUNTED, (record.computed_share(), record.is_pending))
-        return sums
 
     def explained(self) -> Mapping[Spot, int]:
         """The most that the report may have deducted for covered pods; updated from now on."""

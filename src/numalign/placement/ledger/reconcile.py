@@ -17,8 +17,7 @@ from msgspec import Struct, field, structs
 from numalign.api.attributes.podplacements import PodPlacement
 from numalign.placement.columns.holdings import ContainerZones, Entry, Holding, Source
 from numalign.placement.columns.nodefacts import RowFacts
-from numalign.placement.ledger import coverage, observed, payload, unexplained
-from numalign.placement.ledger import podrecord as recording
+from numalign.placement.ledger import coverage, observed, payload, podrecord, unexplained
 from numalign.placement.ledger.charges import Cover, PodLife
 from numalign.placement.ledger.divergences import Divergence, DivergenceKind
 from numalign.placement.ledger.nodeledger import NodeLedger, UnknownPods
@@ -250,7 +249,7 @@ def _replace(node_ledger: NodeLedger, record: PodRecord, holding: Holding, unobs
 def _observe(
     record: PodRecord, listed: PodPlacement, wide: Holding | None, facts: RowFacts, unobserved: UnobservedPods
 ) -> list[Divergence]:
-    seen = observed.read(listed, facts, unobserved.resources, reuses=recording.has_init_steps(record.pod))
+    seen = observed.read(listed, facts, unobserved.resources, reuses=podrecord.has_init_steps(record.pod))
     record.listed = listed
     return _believe(record, seen, wide, facts, unobserved)
 

@@ -14,7 +14,7 @@ from msgspec import structs
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod
-from numalign.kubelet import demand as demands
+from numalign.kubelet import demand
 from numalign.placement.columns.columns import NONE_PENDING, Columns
 from numalign.placement.columns.holdings import Holding
 from numalign.placement.columns.nodefacts import RowFacts
@@ -35,7 +35,7 @@ from numalign.placement.facts import (
     ReportSeen,
     Tick,
 )
-from numalign.placement.ledger import rows as fromledger
+from numalign.placement.ledger import rows
 from numalign.placement.ledger.charges import PodLife
 from numalign.placement.ledger.divergences import Change
 from numalign.placement.ledger.foreignpods import Placer
@@ -122,7 +122,7 @@ class LedgerSync:
     def _gone(self, pod: Pod, now: float) -> list[Wake]:
         change = self.ledger.gone(pod, now)
         if set(change.rows) - set(change.freed):
-            self._lingering[demands.identity(pod)] = pod.spec.node_name
+            self._lingering[demand.identity(pod)] = pod.spec.node_name
         return self.changed(change)
 
     def _tick(self, now: float) -> list[Wake]:
@@ -229,7 +229,7 @@ class LedgerSync:
         if known is not None:
             return known
         row = self._loose.pop(number, None)
-        state = fromledger.charged(row or self.row(number), self.columns.resources)
+        state = rows.charged(row or self.row(number), self.columns.resources)
         if row is not None:
             self._states[number] = state
         return state
@@ -259,7 +259,7 @@ class LedgerSync:
             # A row that was given to another node is empty, whatever it held before.
             if before is None or self.columns.kind[number] < 0 or not _same_hardware(before, row.facts):
                 self.columns.describe(number, row.facts)
-        free = fromledger.free_state(row)
+        free = rows.free_state(row)
         if free.loose:
             self._loose[number] = row
         if row.pending:

@@ -23,8 +23,7 @@ from numalign.placement.columns.noderules import NodeRules
 from numalign.placement.columns.requests import Ask, Program
 from numalign.placement.columns.resources import CPU, Resources
 from numalign.placement.columns.shapes import Shape, Shapes
-from numalign.placement.ledger import observed
-from numalign.placement.ledger import podrecord as recording
+from numalign.placement.ledger import observed, podrecord
 from numalign.placement.ledger.divergences import Problem
 from numalign.placement.ledger.nodeledger import NodeLedger
 from numalign.placement.ledger.podrecord import COVERED, PodRecord
@@ -157,7 +156,7 @@ class UnobservedPods:
 
     def hidden(self, record: PodRecord, facts: RowFacts) -> tuple[Entry, ...]:
         """What the report does not show of a pod that it covers (engine spec R3)."""
-        if record.cover is not COVERED or not recording.has_init_steps(record.pod):
+        if record.cover is not COVERED or not podrecord.has_init_steps(record.pod):
             return ()
         steps = {each.name for each in record.pod.spec.init_containers if not each.is_sidecar}
         if record.listed is not None and steps <= observed.names(record.listed):

@@ -17,9 +17,8 @@ from numalign.api.nrt import normalise
 from numalign.api.nrt.wire import NodeResourceTopology
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod
-from numalign.kubelet import demand as demands
+from numalign.kubelet.demand import identity
 from numalign.placement import referenceargs
-from numalign.placement import settings as modes
 from numalign.placement.columns import nodetotals
 from numalign.placement.columns.columns import Columns
 from numalign.placement.columns.nodetotals import NodeTotals
@@ -47,7 +46,7 @@ from numalign.placement.reference.numanodes import Reading
 from numalign.placement.reference.scoring import ReferenceScoring
 from numalign.placement.reference.status import Status
 from numalign.placement.referenceargs import NodeResourceTopologyMatchArgs, PreemptionMode
-from numalign.placement.settings import Settings
+from numalign.placement.settings import Settings, cache_mode
 
 T = TypeVar("T")
 RESYNC_PERIOD: Final = 5
@@ -161,7 +160,7 @@ class ReferenceFlavour:
         if score < 0:
             return None
         totals = nodetotals.totals(shape, self._columns)
-        uid, node = demands.identity(pod), self._columns.names[row]
+        uid, node = identity(pod), self._columns.names[row]
         # The pod is placed again, so its former decision was not carried out.
         self._bind_failed(uid)
         self._cache.reserve(node, pod)
@@ -217,8 +216,8 @@ class ReferenceFlavour:
         return [Wake(name, WakeCause.REPORT)]
 
     def _pod(self, pod: Pod) -> list[Wake]:
-        self._pods[demands.identity(pod)] = pod
-        wakes = self._bound(demands.identity(pod))
+        self._pods[identity(pod)] = pod
+        wakes = self._bound(identity(pod))
         self._cache.pod_seen(pod)
         return wakes
 
@@ -231,9 +230,9 @@ class ReferenceFlavour:
         return [Wake(node, WakeCause.FREED)] if was_closed and self._cache.look_up(node).fresh else []
 
     def _ended(self, pod: Pod) -> list[Wake]:
-        self._pods.pop(demands.identity(pod), None)
+        self._pods.pop(identity(pod), None)
         # No result of its binding follows, so what it holds is given back here.
-        wakes = self._bind_failed(demands.identity(pod))
+        wakes = self._bind_failed(identity(pod))
         self._cache.pod_gone(pod)
         return wakes or [Wake(pod.spec.node_name, WakeCause.FREED)]
 
@@ -254,7 +253,7 @@ class ReferenceFlavour:
 
 def _arguments(settings: Settings) -> NodeResourceTopologyMatchArgs:
     """The plugin's own arguments for the cache that the mode names (scheduler plugin spec 10)."""
-    mode = modes.cache_mode(settings)
+    mode = cache_mode(settings)
     period = settings.reference.cache_resync_period_seconds or RESYNC_PERIOD
     return structs.replace(
         settings.reference,

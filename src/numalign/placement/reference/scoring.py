@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from numalign.api.decode.quantity import NANO
-from numalign.placement import referenceargs as settings
+from numalign.placement import referenceargs
 from numalign.placement.reference import leastnuma
 from numalign.placement.reference.demand import Demand, PodDemand
 from numalign.placement.reference.filter import POLICY, Seen
@@ -33,8 +33,8 @@ class ReferenceScoring(Struct, frozen=True):
 
 def scoring(args: NodeResourceTopologyMatchArgs) -> ReferenceScoring:
     """For settings that are complete."""
-    strategy = args.scoring_strategy or settings.ScoringStrategy()
-    return ReferenceScoring(Strategy(strategy.type), settings.weights(args))
+    strategy = args.scoring_strategy or referenceargs.ScoringStrategy()
+    return ReferenceScoring(Strategy(strategy.type), referenceargs.weights(args))
 
 
 def score(pod: PodDemand, seen: Seen, by: ReferenceScoring) -> int:

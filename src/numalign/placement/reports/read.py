@@ -33,9 +33,8 @@ from numalign.kubelet.versions import Minor
 from numalign.placement.columns import zonesets
 from numalign.placement.columns.nodefacts import Assumption, DeviceClass, Groups, RowFacts, Stock, Supplies, Supply
 from numalign.placement.columns.noderules import BY_L3, NodeRules
-from numalign.placement.reports import cores as hardware
-from numalign.placement.reports import nodesettings, supplies
-from numalign.placement.reports.cores import Cores
+from numalign.placement.reports import hardware, nodesettings, supplies
+from numalign.placement.reports.hardware import Cores
 from numalign.placement.reports.supplies import DeviceSlots
 
 NONE_OF_OURS: Final = NodeFacts()

@@ -22,7 +22,7 @@ from numalign.api.objects import resourcenames
 from numalign.api.objects.node import Node
 from numalign.placement.columns import zonesets
 from numalign.placement.columns.nodefacts import DeviceClass, Stock, Supply, supplies_of
-from numalign.placement.reports.cores import Cores
+from numalign.placement.reports.hardware import Cores
 
 MILLI = 1000
 NOTHING = Amounts(0, 0, 0)

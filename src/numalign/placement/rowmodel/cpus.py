@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from numalign.kubelet import versions
 from numalign.kubelet.demand import Role
 from numalign.placement.columns.holdings import Entry
 from numalign.placement.columns.noderules import ACROSS_ZONES, BY_SOCKET, FULL_CORES
@@ -157,8 +158,8 @@ class CPUPool:
             self._settle_single_zone(taken)
         else:
             aligned = min(need, total(self.have, area))
-            self._run(taken, area, aligned)
-            self._run(taken, self.domain & ~area, need - aligned)
+            self._run(taken, area, aligned, self._least_zones(alignment))
+            self._run(taken, self.domain & ~area, need - aligned, 0)
         if taken.rest and ACROSS_ZONES in self.rules.cpu_options:
             self._require_safe_spreading(taken.where)
         # With `align-by-socket` CPUs may come from another zone of the socket than the mask's.
@@ -200,12 +201,16 @@ class CPUPool:
             sizes[own] = sizes.get(own, 0) + size
         return len({size for size in sizes.values() if size}) > 1
 
-    def _run(self, taken: TakenCPUs, zones: int, count: int) -> None:
+    def _least_zones(self, alignment: Alignment) -> int:
+        behaviour = versions.behaviour(versions.Minor(*self.rules.minor))
+        return alignment.union.bit_count() if behaviour.distribution_keeps_affinity else 0
+
+    def _run(self, taken: TakenCPUs, zones: int, count: int, least_zones: int) -> None:
         """One run of the picker; a single zone, or all there is, needs none."""
         if not count:
             return
         holding = zones_with(self.have, zones)
-        run = Run(holding, count)
+        run = Run(holding, count, least_zones)
         if holding & (holding - 1) and (count < total(self.have, holding) or self._picks_oddly):
             picked = self._picked(run)
             if picked is None:

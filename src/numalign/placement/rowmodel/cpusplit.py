@@ -29,6 +29,8 @@ class Run(Struct, frozen=True):
 
     zones: int
     count: int
+    least_zones: int = 0
+    """Over how many zones CPUs are distributed at least."""
 
 
 class CoreCounts(Struct, frozen=True):
@@ -75,7 +77,7 @@ def _played(cores: CoreCounts, manager: StaticCPUs, runs: Sequence[Run]) -> tupl
     for run in runs:
         free &= ~taken
         try:
-            taken = manager.take(free & manager.topology.of_zones(run.zones), run.count)
+            taken = manager.take(free & manager.topology.of_zones(run.zones), run.count, run.least_zones)
         except Refusal:
             raise Refuses(Cause.UNEVEN_SHARES) from None
         except Undecided:

@@ -77,7 +77,7 @@ class SomeAmounts(Struct, frozen=True):
 
 
 class ByAmounts(Protocol):
-    """What follows from amounts alone."""
+    """What follows from amounts alone: codes, or scores before weights, which all fit into 32 bits."""
 
     def of(self, amounts: SomeAmounts) -> NDArray[np.signedinteger]: ...
 
@@ -112,13 +112,12 @@ class AlikeRows:
     def count(self) -> int:
         return len(self._numbers)
 
-    def evaluated(self, follows: ByAmounts, rows: Rows | None) -> NDArray[np.signedinteger]:
+    def evaluated(self, follows: ByAmounts, rows: Rows | None) -> NDArray[np.int32]:
         """What follows from the amounts of these rows, or of all; 0 where they are vacant."""
         # Some kinds may have no row any more.
         others = self.count - 1
-        found = follows.of(SomeAmounts(self, slice(1, 1 + others), others))
-        by_kind = np.zeros(1 + others, found.dtype)
-        by_kind[1:] = found
+        by_kind = np.zeros(1 + others, np.int32)
+        by_kind[1:] = follows.of(SomeAmounts(self, slice(1, 1 + others), others))
         return by_kind[self.of_row if rows is None else self.of_row[rows]]
 
     def _start(self) -> None:

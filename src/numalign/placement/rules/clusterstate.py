@@ -21,6 +21,7 @@ from numalign.placement.rules import nodestate
 from numalign.placement.rules.nodestate import HostPort, Images, PortsInUse
 from numalign.placement.rules.rowclasses import NO_LABELS, NodeLabels, RowClasses, grown
 from numalign.placement.rules.totals import Charge, Totals
+from numalign.placement.rules.unreported import UnreportedNodes
 
 FIRST_ROWS: Final = 64
 MOST_MASKS: Final = 1024
@@ -71,6 +72,7 @@ class ClusterState:
         self.totals = Totals(FIRST_ROWS)
         self.ports = PortsInUse()
         self.images = Images()
+        self.unreported = UnreportedNodes()
         self.pods: dict[str, AssignedPod] = {}
         """By uid."""
         self.on_row: list[dict[str, AssignedPod]] = [{} for _ in range(FIRST_ROWS)]
@@ -86,6 +88,7 @@ class ClusterState:
         self._describe(row, node)
 
     def drop_node(self, row: int) -> None:
+        self.unreported.drop(row)
         self._name(row, "")
         self._describe(row, None)
 
@@ -135,7 +138,7 @@ class ClusterState:
     def description(self) -> int:
         """Raised whenever a node is added, deleted, or changed in anything but amounts."""
         parts = self.taints.generation + self.features.generation + self.images.generation
-        return self._renamed + self._cordoned + self.labels.generation + parts
+        return self._renamed + self._cordoned + self.labels.generation + self.unreported.generation + parts
 
     def mask(self, key: Hashable, make: Callable[[], Flags]) -> Flags:
         """An answer about names and labels by row, made again when a node has other ones. The key stands for the

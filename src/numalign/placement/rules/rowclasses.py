@@ -144,7 +144,8 @@ class Follows(Protocol):
 
     def __hash__(self) -> int: ...
 
-    def rows(self, rows: Rows) -> NDArray[np.signedinteger]: ...
+    def rows(self, rows: Rows) -> NDArray[np.signedinteger]:
+        """A new array."""
 
     def row(self, row: int) -> int: ...
 
@@ -159,7 +160,7 @@ class RowTable:
         """For all rows. The array is not to be written to, nor kept: the next call changes it."""
         changed = log.since(self._generation) if len(self._values) == len(every_row) else None
         if changed is None:
-            self._values = self._follows.rows(every_row).astype(np.int32)
+            self._values = self._follows.rows(every_row).astype(np.int32, copy=False)
         elif len(changed) <= FEW:
             for row in changed.tolist():
                 self._values[row] = self._follows.row(row)

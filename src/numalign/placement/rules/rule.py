@@ -93,7 +93,7 @@ class ScoreRule(Protocol[S]):
     def name(self) -> str: ...
 
     def prepare_score(self, pod: Pod, world: ClusterState, rows: Rows) -> S | None:
-        """`rows` passed all filters. None: the rule adds nothing to any node's score."""
+        """`rows` passed all filters, and ascend. None: the rule adds nothing to any node's score."""
 
     def score(self, prepared: S, rows: Rows) -> Scores: ...
 
@@ -131,6 +131,14 @@ class AloneScore(Protocol[Q]):
 
     def score_alone(self, prepared: Q) -> Follows | None:
         """None: not this time."""
+
+
+def span(rows: Rows) -> Rows | slice:
+    """Ascending rows, as a slice where none is missing between the first and the last: arrays are not copied then."""
+    count = len(rows)
+    if count and rows.item(-1) - rows.item(0) == count - 1:
+        return slice(rows.item(0), rows.item(0) + count)
+    return rows
 
 
 class Fixed(Struct, frozen=True, eq=False):
@@ -171,4 +179,4 @@ def by_largest(raw: Scores) -> Scores:
 
 def by_largest_reversed(raw: Scores) -> Scores:
     largest = max(int(raw.max(initial=0)), 0)
-    return MAX_SCORE - raw * MAX_SCORE // largest if largest else raw * 0 + MAX_SCORE
+    return MAX_SCORE - raw * MAX_SCORE // largest if largest else np.full_like(raw, MAX_SCORE)

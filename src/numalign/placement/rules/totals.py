@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from functools import lru_cache
+from operator import attrgetter, is_
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -39,6 +40,7 @@ MANY: Final = 256
 """Rows from which it pays to ask how many of them are alike."""
 
 T = TypeVar("T")
+ASKING: Final = attrgetter("containers", "init_containers", "resources", "overhead")
 
 
 class Charge(Struct, frozen=True):
@@ -73,7 +75,10 @@ class Totals:
         self._view()
         self._alike = AlikeRows(self)
         self._tables: LruCache[Follows, RowTable] = LruCache(MOST_TABLES)
-        self._once: LruCache[Hashable, Any] = LruCache(MOST_READ)
+        self._once: LruCache[Hashable, dict[Hashable, Any]] = LruCache(MOST_READ)
+        """By what a pod asks for, what was read of it."""
+        self._latest_read: tuple[tuple[object, ...], dict[Hashable, Any]] = (None,) * 4, {}
+        """With the parts of the spec that say what the pod asks for."""
         self._charges: BoundedCache[int, tuple[tuple[Container, ...], Charge]] = BoundedCache(MOST_READ)
 
     def column(self, name: str) -> int:
@@ -109,19 +114,32 @@ class Totals:
         to be kept beyond the next change."""
         return self._tables.get(follows, lambda: RowTable(follows)).current(self.log, self._every_row)
 
-    def evaluated(self, follows: ByAmounts, rows: Rows) -> NDArray[np.signedinteger]:
+    def evaluated(self, follows: ByAmounts, rows: Rows) -> Small:
         """What follows from the amounts of these rows, evaluated once for those that are alike."""
         if len(rows) >= MANY:
             alike = self._alike
             alike.refresh()
             if alike.count <= len(rows):
                 return alike.evaluated(follows, None if rows is self._every_row else rows)
-        return follows.of(SomeAmounts(self, selected(rows), len(rows)))
+        return follows.of(SomeAmounts(self, selected(rows), len(rows))).astype(np.int32, copy=False)
 
     def once(self, what: Hashable, pod: Pod, read: Callable[[], T]) -> T:
         """What is read from the amounts in a pod's spec, read once for all its replicas: adding them up takes longer
         than recognising them. `what` stands for the function."""
-        known: T = self._once.get((what, len(self.columns), _written(pod)), read)
+        known, key = self._read_of(pod), (what, len(self.columns))
+        if key not in known:
+            known[key] = read()
+        found: T = known[key]
+        return found
+
+    def _read_of(self, pod: Pod) -> dict[Hashable, Any]:
+        """What was read of pods that ask for the same."""
+        asking, (before, known) = ASKING(pod.spec), self._latest_read
+        # Several rules ask about a pod, one after the other.
+        if all(map(is_, asking, before)):
+            return known
+        known = self._once.get(_written(pod), dict)
+        self._latest_read = asking, known
         return known
 
     def charge_of(self, pod: Pod) -> Charge:
@@ -212,6 +230,7 @@ def is_counted(name: str) -> bool:
     return name in FIRST or is_scalar(name)
 
 
+@lru_cache(maxsize=MOST_READ)
 def is_scalar(name: str) -> bool:
     """Counted by name, and only for pods that ask for it (kube-scheduler spec 1.8)."""
     return (

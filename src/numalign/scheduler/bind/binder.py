@@ -52,7 +52,7 @@ VOLUMES: Final = resources.of("v1", "persistentvolumes", "PersistentVolume", Per
 CLAIMS: Final = resources.of("v1", "persistentvolumeclaims", "PersistentVolumeClaim", PersistentVolumeClaim)
 
 
-def planned(pod: Pod, profile: Profile, world: ClusterState, node: str) -> VolumePlan | None:
+def volume_plan(pod: Pod, profile: Profile, world: ClusterState, node: str) -> VolumePlan | None:
     """The writes that the pod's claims need on that node; None: no claim needs one."""
     if profile.volumes is None or not pod.spec.volumes:
         return None
@@ -120,6 +120,8 @@ class PendingBinding(Struct, frozen=True, eq=False):
     plan: VolumePlan | None = None
     """Writes for the pod's claims, which come before the binding."""
     volume_seconds: float = 600.0
+    note: str = ""
+    """What the Event says beside the node."""
 
     @property
     def node(self) -> str:
@@ -291,7 +293,7 @@ class BindResults:
         if wakes:
             self._queue.wake(wakes, now)
         self._queue.done(uid, bound=True)
-        self._publisher.scheduled(bind.pod.metadata, bind.node)
+        self._publisher.scheduled(bind.pod.metadata, bind.node, bind.note)
         ready = bind.queued.ready if bind.queued.ready is not None else bind.queued.added
         self._metrics.bound(bind.queued.attempts, now - ready)
         self._metrics.placed.add(_alignment(bind.decision.placement))

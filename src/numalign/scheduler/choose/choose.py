@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from numalign.api.objects.pod import Pod
 from numalign.placement.columns.shapes import Shape
 from numalign.placement.decisions import Codes, Decision, Randomness
-from numalign.placement.rules.rule import Refusal, Rows, Scores
+from numalign.placement.rules.rule import Refusal, Rows, Scores, span
 from numalign.scheduler.choose import filtering, scoring
 from numalign.scheduler.choose.cluster import Cluster
 from numalign.scheduler.choose.filtering import Filtered, Refused
@@ -118,7 +118,8 @@ def _among_all(attempt: Attempt, profile: Profile, cluster: Cluster, rng: Random
     filtering.respecting(found, attempt.promised, codes)
     fitting = _without(found.fitting, attempt.kept_off)
     ranking.ended(Phase.ZONES)
-    rows = fitting[codes[fitting] >= 0]
+    admitting = codes[span(fitting)] >= 0
+    rows = fitting if admitting.all() else fitting[admitting]
     some, looked_at = _sought(rows, found.rows, attempt.start, scoring.sought(cluster.nodes, profile.percentage))
     decision = search.best(some, rng) or (search.best(rows[codes[rows] >= 0], rng) if len(some) < len(rows) else None)
     ranking.ended(Phase.PLACE)
@@ -128,7 +129,7 @@ def _among_all(attempt: Attempt, profile: Profile, cluster: Cluster, rng: Random
         nodes=cluster.nodes,
         filtered=found,
         kept_off=attempt.kept_off,
-        zones=fitting[codes[fitting] < 0],
+        zones=fitting[codes[span(fitting)] < 0],
         promised=np.array([row for row in search.kept if codes[row] >= 0], np.intp),
         codes=codes,
     )
@@ -198,7 +199,7 @@ class _Search(Struct, frozen=True):
     def _totals(self, rows: Rows) -> Scores:
         if len(rows) <= 1:
             return np.zeros(len(rows), np.int64)
-        zones = self.profile.zones_weight * self.codes[rows].astype(np.int64)
+        zones = self.profile.zones_weight * self.codes[span(rows)].astype(np.int64)
         ranking = self.attempt.ranking or UNRANKED
         parts = ranking.begun()
         totals = scoring.totals(self.attempt.pod, self.profile.scores, self.cluster.world, rows, parts) + zones
@@ -207,7 +208,7 @@ class _Search(Struct, frozen=True):
 
     def _tiers(self, rows: Rows) -> NDArray[np.int64]:
         aligned = scoring.is_aligned(self.attempt.shape)
-        found = filtering.certainties(self.profile, self.cluster.engine, self.codes[rows], aligned=aligned)
+        found = filtering.certainties(self.profile, self.cluster.engine, self.codes[span(rows)], aligned=aligned)
         if self.attempt.nominated:
             found[rows == self.cluster.world.rows.get(self.attempt.nominated, -1)] = scoring.NOMINATED
         return found

@@ -17,7 +17,7 @@ from numalign.api.nrt.wire import NodeResourceTopology
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod, PodStatus
 from numalign.placement import facts
-from numalign.placement.decisions import Decision, Wake
+from numalign.placement.decisions import Decision, Wake, WakeCause
 from numalign.placement.engine import Engine
 from numalign.placement.facts import Fact, Forecast
 from numalign.placement.rules.clusterstate import ClusterState
@@ -60,11 +60,12 @@ class Cluster:
 
     # What was seen
 
-    def node(self, node: Node) -> list[Wake]:
+    def node(self, node: Node, now: float = 0.0) -> list[Wake]:
         name = node.metadata.name
         self._nodes[name] = node
         wakes = self._apply(facts.NodeSeen(node), name)
         self.world.put_node(self._rows[name], node)
+        self._follow_report(name, now)
         return wakes
 
     def node_gone(self, name: str) -> list[Wake]:
@@ -82,13 +83,17 @@ class Cluster:
         # Most reports repeat the one before.
         if before is not None and _is_repeated(before, written):
             return self._apply(facts.ReportRepeated(name, written), name)
-        return self._apply(facts.ReportSeen(normalise.normalise(written), now, written), name)
+        wakes = self._apply(facts.ReportSeen(normalise.normalise(written), now, written), name)
+        self._follow_report(name, now)
+        return wakes
 
     def report_gone(self, node: str, now: float) -> list[Wake]:
         last = self._reports.pop(node, None)
         if last is not None and node in self._nodes:
             self._deleted_reports[node] = last
-        return self._apply(facts.ReportGone(node, now), node)
+        wakes = self._apply(facts.ReportGone(node, now), node)
+        self._follow_report(node, now)
+        return wakes
 
     def pod(self, pod: Pod, now: float) -> list[Wake]:
         """A pod that has a node was seen as it is now."""
@@ -112,7 +117,15 @@ class Cluster:
         return self.engine.apply(facts.PodGone(last, now))
 
     def tick(self, now: float) -> list[Wake]:
-        return self.engine.apply(facts.Tick(now))
+        wakes = self.engine.apply(facts.Tick(now))
+        for wake in wakes:
+            if wake.cause is WakeCause.REPORT:
+                self._follow_report(wake.node, now)
+        return wakes
+
+    def graces_ended(self, now: float) -> list[Wake]:
+        """Nodes whose time for their first report is over by now. They are as they were."""
+        return [Wake(self.engine.names[row], WakeCause.GRACE) for row in self.world.unreported.tick(now)]
 
     # What was decided
 
@@ -183,6 +196,16 @@ class Cluster:
         wakes = self.engine.apply(fact)
         self._follow_row(name)
         return wakes
+
+    def _follow_report(self, name: str, now: float) -> None:
+        """The world knows which Nodes lack a report."""
+        node, row = self._nodes.get(name), self._rows.get(name)
+        if node is None or row is None:
+            return
+        if self.engine.lacks_report(name):
+            self.world.unreported.put(row, now, is_ready=node.is_ready)
+        else:
+            self.world.unreported.drop(row)
 
     def _follow_row(self, name: str) -> None:
         """Rows are the engine's to give; where one changed hands, the pods of the node go along."""

@@ -68,7 +68,9 @@ class Filtered(Struct, frozen=True, kw_only=True):
     def fitting(self) -> Rows:
         if self.few is not None:
             return self.rows[[place for place in self.few if self.by[place] == NO_PLUGIN]]
-        return self._where(NO_PLUGIN)
+        # Mostly it is every node: then nothing is copied.
+        fits = self.by == NO_PLUGIN
+        return self.rows if fits.all() else self.rows[fits]
 
     def has(self, row: int) -> bool:
         """Whether no plugin rejects that node."""
@@ -106,7 +108,7 @@ def filtered(pod: Pod, rules: Sequence[FilterRule[Any]], world: ClusterState) ->
     for place, step in enumerate(steps):
         every = step.rule.filter(step.prepared)
         # Most rules have nothing against any node.
-        if not every.any():
+        if not np.count_nonzero(every):
             continue
         said = every[rows]
         refused = (said != FITS) & (by == NO_PLUGIN)

@@ -18,6 +18,7 @@ from numalign.placement.engine import Engine
 from numalign.placement.explain import answers as explain
 from numalign.placement.explain import reasons, wording
 from numalign.placement.explain.reasons import Group, Reason
+from numalign.placement.rules.nodes import topologyreports
 from numalign.placement.rules.rule import Rows
 from numalign.scheduler.choose.choose import NoNode
 from numalign.scheduler.profiles import ZONES
@@ -34,7 +35,10 @@ def refusal(found: NoNode, pod: Pod, shape: Shape, engine: Engine) -> Refusal:
         return _of_pod(found)
     counts: Counter[str] = Counter()
     reasons: dict[str, dict[str, None]] = {}
+    unreported: list[int] = []
     for plugin, refused, rows in found.tallies():
+        if plugin == ZONES:
+            unreported += rows.tolist()
         reasons.setdefault(plugin, {}).update(dict.fromkeys(refused.reasons))
         for text in refused.reasons:
             counts[text] += len(rows)
@@ -48,12 +52,14 @@ def refusal(found: NoNode, pod: Pod, shape: Shape, engine: Engine) -> Refusal:
     counts.update(promised)
     for text in (*kept_off.values(), *promised):
         reasons.setdefault(ZONES, {})[text] = None
-    blocked = [*found.zones.tolist(), *kept_off, *found.promised.tolist()]
+    blocked = [*unreported, *found.zones.tolist(), *kept_off, *found.promised.tolist()]
     rejection = Rejection(
         reasons={plugin: tuple(texts) for plugin, texts in reasons.items()},
         zones_of=frozenset(engine.names[row] for row in blocked),
     )
-    return Refusal(rejection, wording.unavailable(found.nodes, counts))
+    message = wording.unavailable(found.nodes, counts)
+    awaited = counts[topologyreports.AWAITED]
+    return Refusal(rejection, f"{message} {wording.first_reports(awaited)}" if awaited else message)
 
 
 def _of_pod(found: NoNode) -> Refusal:

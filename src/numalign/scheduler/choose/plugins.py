@@ -27,12 +27,13 @@ from numalign.api.schedulerconfig.pluginargs import (
     PodTopologySpreadArgs,
     VolumeBindingArgs,
 )
-from numalign.api.schedulerconfig.plugins import ZONES, Point
+from numalign.api.schedulerconfig.plugins import NUMALIGN, ZONES, Point
 from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.nodes.imagelocality import ImageLocality
 from numalign.placement.rules.nodes.nodeaffinity import NodeAffinity
 from numalign.placement.rules.nodes.nodeports import NodePorts
 from numalign.placement.rules.nodes.nodespec import NodeDeclaredFeatures, NodeName, NodeUnschedulable, TaintToleration
+from numalign.placement.rules.nodes.topologyreports import TopologyReports
 from numalign.placement.rules.pods.interpodaffinity import InterPodAffinity
 from numalign.placement.rules.pods.matchers import Matcher, Namespaces
 from numalign.placement.rules.pods.owners import Owners
@@ -50,6 +51,7 @@ from numalign.placement.rules.volumes.volumezone import VolumeZone
 from numalign.scheduler import settings
 from numalign.scheduler.profiles import Profile, Scored
 from numalign.scheduler.queue.wakeups import PREEMPTION
+from numalign.scheduler.settings import NumalignArgs
 
 LEFT_ALONE: Final = Refusal(
     ("pod uses resource claims, which this scheduler does not allocate; name another scheduler for it",),
@@ -195,7 +197,7 @@ class Plugins:
         binding, scoring = made.get(VolumeBinding.name), made.keys() - {DynamicResources.name}
         return Profile(
             name=config.scheduler_name,
-            filters=tuple(made[name] for name in _filtering(config) if name in made),
+            filters=(*(made[name] for name in _filtering(config) if name in made), *self._reports(config)),
             scores=tuple(Scored(made[name], weights.get(name) or 1) for name in at[Point.SCORE] if name in scoring),
             zones=settings.looks_at_zones(config),
             zones_weight=(weights.get(ZONES) or 1) if ZONES in at[Point.SCORE] else 0,
@@ -206,6 +208,13 @@ class Plugins:
             volumes=binding if isinstance(binding, VolumeBinding) else None,
             volume_seconds=float(_of(config.args, VolumeBinding.name, VolumeBindingArgs).bind_timeout_seconds),
         )
+
+    def _reports(self, config: configuration.Profile) -> tuple[TopologyReports, ...]:
+        """The filter for nodes without a report; none where all pods are allowed there."""
+        own = _of(config.args, NUMALIGN, NumalignArgs)
+        if not settings.looks_at_zones(config) or own.nodes_without_report == "allow":
+            return ()
+        return (TopologyReports(self.world.unreported, own.nodes_without_report, own.first_report_grace_period),)
 
     def _makers(self) -> Mapping[str, Callable[[Args], Any]]:
         """Rules by plugin; those that others answer for, and those that rule nothing, are not among them."""

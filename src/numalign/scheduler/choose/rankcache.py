@@ -257,7 +257,7 @@ class NodeRanks:
             fits &= each.rows(rows) == FITS
         total = self._base[rows] + self._terms.zones_weight * codes.astype(np.int64)
         for weight, each in self._scores:
-            total += weight * each.rows(rows)
+            total += np.int64(weight) * each.rows(rows)
         return np.where(fits, total + (self._engine.certainties(codes, aligned=self._terms.aligned) << TIER_BITS), OUT)
 
 

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from numalign.api.decode.structs import Wire
-from numalign.api.objects import resourcenames
+from numalign.api.objects import qos
 from numalign.api.objects.pod import Pod
-from numalign.api.objects.qos import QoS
 from numalign.placement.columns.shapes import Shape
 from numalign.placement.decisions import Certainty
 from numalign.placement.rules.clusterstate import ClusterState
@@ -34,7 +33,9 @@ def totals(pod: Pod, rules: Sequence[Scored], world: ClusterState, rows: Rows, p
         prepared = scored.rule.prepare_score(pod, world, rows)
         if prepared is None:
             continue
-        part = scored.weight * scored.rule.normalized(prepared, scored.rule.score(prepared, rows))
+        part = scored.rule.normalized(prepared, scored.rule.score(prepared, rows))
+        if scored.weight != 1:
+            part = scored.weight * part
         total += part
         if parts is not None:
             parts[scored.rule.name] = part
@@ -56,8 +57,8 @@ BY_SCORE: Final = int(Certainty.BY_SCORE)
 
 
 def is_aligned(shape: Shape) -> bool:
-    """Whether kubelets may pin something of it: CPUs and memory of Guaranteed pods, devices of any pod."""
-    return shape.qos is QoS.GUARANTEED or any(map(resourcenames.is_extended, shape.totals))
+    """Whether kubelets may pin something of pods of this shape."""
+    return qos.may_be_aligned(shape.qos, shape.totals)
 
 
 MOST: Final = 3

@@ -151,10 +151,11 @@ class Publisher:
         self._to_delete: deque[ObjectMeta] = deque()
         self._wake = asyncio.Event()
 
-    def scheduled(self, pod: ObjectMeta, node: str) -> None:
+    def scheduled(self, pod: ObjectMeta, node: str, note: str = "") -> None:
+        """`note`: what else the Event says."""
         self.forget(pod.uid)
         if self._leads():
-            self._events.record_later(pod.uid, partial(_scheduled, pod, node))
+            self._events.record_later(pod.uid, partial(_scheduled, pod, node, note))
 
     def refused(self, pod: Pod, wait: PendingReason) -> None:
         """Records that no node fits the pod for now."""
@@ -278,9 +279,9 @@ def _condition_of(pod: Pod) -> PendingReason | None:
     return PendingReason(found.reason, found.message, nominated)
 
 
-def _scheduled(pod: ObjectMeta, node: str) -> Occurrence:
-    note = f"Successfully assigned {pod.full_name} to {node}"
-    return Occurrence(regarding=_reference(pod), reason="Scheduled", action="Binding", note=note)
+def _scheduled(pod: ObjectMeta, node: str, note: str) -> Occurrence:
+    said = f"Successfully assigned {pod.full_name} to {node}" + (f"; {note}" if note else "")
+    return Occurrence(regarding=_reference(pod), reason="Scheduled", action="Binding", note=said)
 
 
 def _reference(pod: ObjectMeta) -> ObjectReference:

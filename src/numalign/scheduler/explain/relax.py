@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import structs
 
-from numalign.api.attributes import intent as intents
+from numalign.api.attributes import intent
 from numalign.api.objects import nodematching
 from numalign.api.objects.node import Taint
 from numalign.api.objects.pod import Pod, Toleration
@@ -95,8 +95,8 @@ def _unwishing(pod: Pod, cause: Cause, search: FitSearch) -> Iterator[Ask]:
     if reason is None or not isinstance(reason.cause, Unkept):
         return
     meta = pod.metadata
-    given = [name for name in intents.WISHES if name in meta.annotations]
-    kept = {name: value for name, value in meta.annotations.items() if name not in intents.WISHES}
+    given = [name for name in intent.WISHES if name in meta.annotations]
+    kept = {name: value for name, value in meta.annotations.items() if name not in intent.WISHES}
     changed = structs.replace(pod, metadata=structs.replace(meta, annotations=kept))
     yield changed, frozenset(), f"without its annotation{'s' * (len(given) > 1)} {' and '.join(given)}"
 

@@ -16,9 +16,9 @@ from numalign.kube.leader.lease import Election
 from numalign.kube.resources import PODS
 from numalign.process import log, metrics
 from numalign.process.serve import Health, Page, PageRequest, PageResponse
-from numalign.scheduler import metrics as resourcemetrics
 from numalign.scheduler import settings
 from numalign.scheduler.main import Scheduler
+from numalign.scheduler.metrics import resource_lines
 from numalign.scheduler.snapshot import dump, files
 
 GRACE: Final = 20.0
@@ -76,7 +76,7 @@ async def _dump(scheduler: Scheduler) -> PageResponse:
 async def _resources(scheduler: Scheduler) -> PageResponse:
     """The resource metrics of pods. Only the leader serves them, because standby replicas know the same pods."""
     pods = tuple(scheduler.watched.informers[PODS.plural].store) if scheduler.leads() else ()
-    lines = await _unhurried(resourcemetrics.lines(pods)) if pods else []
+    lines = await _unhurried(resource_lines(pods)) if pods else []
     return PageResponse("".join(f"{line}\n" for line in lines), content_type=metrics.CONTENT_TYPE)
 
 

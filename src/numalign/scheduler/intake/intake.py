@@ -88,7 +88,7 @@ class Intake:
         if new is None:
             return self._node_gone(old) if old is not None else None
         events = (NODE_ADDED,) if old is None else clusterevents.node_changes(old, new)
-        wakes = self._cluster.node(new)
+        wakes = self._cluster.node(new, now)
         for event in events:
             self._queue.move(ObjectChange(event, old, new), now)
         # Heartbeats make no pod schedulable.
@@ -217,6 +217,7 @@ class Intake:
         """Called at intervals: ends grace periods of deleted pods and pauses of the storm guard."""
         now = self._clock.now()
         self._woken(self._cluster.tick(now))
+        self._queue.wake(self._cluster.graces_ended(now), now)
         # The end of a pause is no change of the node, so other pods still avoid the node.
         self._queue.wake([Wake(node, WakeCause.FREED) for node in self._rejections.ended(now)], now)
         self._wake()

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
-from numalign.api.attributes import intent as intents
+from numalign.api.attributes import intent
 from numalign.api.objects import nodematching, requests, selectors
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod, PodAffinity, PodAffinityTerm, TopologySpreadConstraint
@@ -46,7 +46,7 @@ def wishes_otherwise(_: Pod, old: Pod | None, new: Pod | None) -> bool:
     if old is None or new is None:
         return True
     before, after = old.metadata.annotations, new.metadata.annotations
-    return any(before.get(name) != after.get(name) for name in intents.WISHES)
+    return any(before.get(name) != after.get(name) for name in intent.WISHES)
 
 
 # PodTopologySpread

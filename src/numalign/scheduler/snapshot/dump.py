@@ -113,6 +113,11 @@ def _state(scheduler: Scheduler) -> SchedulerState:
             for number, owner, node, kept in _guarded(scheduler)
             if number in shapes
         ),
+        ready_since={
+            name: since
+            for name, row in cluster.world.rows.items()
+            if (since := cluster.world.unreported.since(row)) is not None
+        },
         deleted_reports=tuple(map(snapshot.discreet, cluster.deleted_reports)),
         ledger=dump.dump(cluster.engine, snapshot.discreet),
         volumes=_assumed_on(scheduler.stock.volumes.volumes),

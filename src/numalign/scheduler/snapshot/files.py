@@ -57,13 +57,8 @@ class _File(Wire, frozen=True):
     left_out: tuple[str, ...] = ()
 
 
-def written(taken: Snapshot) -> bytes:
-    """The snapshot as JSON."""
-    return b"".join(pieces(taken))
-
-
 def pieces(taken: Snapshot) -> Iterator[bytes]:
-    """The same in pieces, so that the caller can do other work in between."""
+    """The snapshot as JSON, in pieces, so that the caller can do other work in between."""
     head = {
         "apiVersion": VERSION,
         "kind": KIND,

@@ -7,11 +7,13 @@ Unreadable objects are skipped and reported."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from datetime import datetime
+from typing import Any, Final
 
 from msgspec import Struct, field, structs
 
 from numalign.api.errors import BadObject
+from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod
 from numalign.api.schedulerconfig.configuration import Configuration
 from numalign.kube.resources import NODES, PODS, TOPOLOGIES, Resource
@@ -31,6 +33,7 @@ from numalign.scheduler.queue.nominations import Nominations
 from numalign.scheduler.snapshot.snapshot import KeptOff, SchedulerState, Snapshot
 
 Taker = Callable[[Any], object]
+LONG_AGO: Final = float("-inf")
 
 
 class Restored(Struct, frozen=True, kw_only=True):
@@ -80,6 +83,7 @@ def restored(taken: Snapshot, without: frozenset[str] = frozenset()) -> Restored
             problems.append(f"{what}: {problem}")
     if taken.state is not None:
         _remember(made, taken, taken.state, without)
+    cluster.graces_ended(taken.now)
     for pod in taken.every(PODS):
         if pod.metadata.uid in without:
             _end(made, pod)
@@ -98,7 +102,7 @@ def _takers(made: Restored, taken: Snapshot, without: frozenset[str]) -> Iterato
     for name in dict.fromkeys((*(taken.state.rows if taken.state else ()), *nodes, *reports)):
         # If the order of rows is known, each node is applied together with its report.
         if name in nodes:
-            yield NODES.plural, cluster.node, nodes[name]
+            yield NODES.plural, lambda node: cluster.node(node, _ready_since(taken, node)), nodes[name]
         if name in reports and taken.state is not None:
             yield *reported, reports[name]
         elif name in deleted:
@@ -108,6 +112,22 @@ def _takers(made: Restored, taken: Snapshot, without: frozenset[str]) -> Iterato
     # Otherwise pods come first, so that each report is reconciled once, with all pods known.
     for report in reports.values() if taken.state is None else ():
         yield *reported, report
+
+
+def _ready_since(taken: Snapshot, node: Node) -> float:
+    """When the scheduler first saw the node Ready; without a scheduler, when it became Ready, as it says itself, if it
+    does."""
+    if taken.state is not None:
+        return taken.state.ready_since.get(node.metadata.name, taken.now)
+    then, wall = _moment(node.ready.last_transition_time if node.ready else None), _moment(taken.wall)
+    return taken.now - (wall - then).total_seconds() if then and wall else LONG_AGO
+
+
+def _moment(written: str | None) -> datetime | None:
+    try:
+        return datetime.fromisoformat(written) if written else None
+    except ValueError:
+        return None
 
 
 def _pods(made: Restored, taken: Snapshot, without: frozenset[str]) -> Iterator[tuple[str, Taker, Any]]:

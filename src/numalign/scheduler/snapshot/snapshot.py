@@ -103,6 +103,8 @@ class SchedulerState(Wire, frozen=True):
     ledger: LedgerDump = LedgerDump()
     deleted_reports: tuple[NodeResourceTopology, ...] = ()
     """The last reports of nodes whose report objects were deleted, and that are still in force."""
+    ready_since: dict[str, float] = field(default_factory=dict)
+    """By node without a report: when the scheduler first saw it Ready."""
     volumes: tuple[PersistentVolume, ...] = ()
     """Volumes and claims as planned writes will leave them."""
     claims: tuple[PersistentVolumeClaim, ...] = ()

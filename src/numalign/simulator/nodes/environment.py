@@ -90,7 +90,7 @@ class NodeEnvironment:
             self.refused += 1
             return None
 
-    def tell(self, what: KubeletEvent, host: str) -> None:
+    def record_event(self, what: KubeletEvent, host: str) -> None:
         self._events += 1
         # Real events have nanoseconds in their names. Thousands of events may share a moment here.
         serial = int(self.clock.wall().timestamp()) * 1_000_000_000 + self._events

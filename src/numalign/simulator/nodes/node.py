@@ -158,7 +158,7 @@ class SimulatedNode:
             about = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": self.name, "uid": self.name}}
             boot = nodeobjects.boot_id(node_state.spec, node_state.identity)
             message = f"Node {self.name} has been rebooted, boot id: {boot}"
-            self._env.tell(KubeletEvent(about, "Rebooted", message, "Warning"), self.name)
+            self._env.record_event(KubeletEvent(about, "Rebooted", message, "Warning"), self.name)
             if self._exporter:
                 self._exporter.begin()
 

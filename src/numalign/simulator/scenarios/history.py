@@ -109,8 +109,3 @@ def _refusal(status: Tree) -> tuple[str, str] | None:
 def encode(lines: Iterable[HistoryEntry]) -> bytes:
     """One JSON document per line."""
     return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
-
-
-def decode(raw: bytes) -> list[HistoryEntry]:
-    """Reads what `encode` wrote. Raises ValueError for anything else."""
-    return [msgspec.json.decode(line, type=HistoryEntry) for line in raw.splitlines() if line]

@@ -14,8 +14,7 @@ from numalign.api.decode import cpuset, fields
 from numalign.api.decode.fields import Field
 from numalign.api.objects.node import Taint
 from numalign.kubelet import configuration, refusals, start, versions
-from numalign.kubelet.machine import cores as machinecores
-from numalign.kubelet.machine import machinefile, presets
+from numalign.kubelet.machine import machinefile, presets, zonecores
 from numalign.kubelet.machine.machine import Machine
 from numalign.kubelet.settings import Settings
 from numalign.simulator.nodes.specs import NodeSpec, PublisherFaults, PublisherKind, Publishing
@@ -60,7 +59,7 @@ def usual(machine: Machine) -> dict[str, object]:
     home = next(zone.id for zone in machine.zones if zone.memory)
     return {
         "cpuManagerPolicy": "static",
-        "reservedSystemCPUs": cpuset.text(machinecores.mask(cores[:1])),
+        "reservedSystemCPUs": cpuset.text(zonecores.mask(cores[:1])),
         "memoryManagerPolicy": "Static",
         "kubeReserved": {"memory": "924Mi"},
         "evictionHard": {"memory.available": "100Mi"},

@@ -11,7 +11,7 @@ import pytest
 from numalign.agent.sources import sysfs
 from numalign.api import errors
 from numalign.api.decode import cpuset
-from numalign.kubelet.machine import cores, presets
+from numalign.kubelet.machine import presets, zonecores
 from numalign.kubelet.machine.machine import Core, HugePages, Machine, Zone
 from tests.campaigns import holds_for
 from tests.strategies import kubelet
@@ -78,7 +78,7 @@ def test_a_kernel_without_zones_has_one_with_all_memory(tmp_path: Path) -> None:
     shutil.rmtree(preset("edge-1", tmp_path) / sysfs.ZONES)
     found = sysfs.survey(tmp_path)
     [zone] = found.machine.zones
-    assert (zone.id, zone.memory, cores.mask(zone.cores)) == (0, 32 << 30, (1 << 16) - 1)
+    assert (zone.id, zone.memory, zonecores.mask(zone.cores)) == (0, 32 << 30, (1 << 16) - 1)
     assert "every socket is taken as one" in found.problems[0]
 
 
@@ -133,7 +133,7 @@ def test_damage_costs_one_value_of_one_zone(file: str, text: str | None, why: st
     path.unlink() if text is None else path.write_text(text)
     found = sysfs.survey(tmp_path)
     assert found.machine.zones[0] == as_seen(presets.machine("2x16")).zones[0]
-    assert cores.mask(found.machine.zones[1].cores) == 0xFFFF0000
+    assert zonecores.mask(found.machine.zones[1].cores) == 0xFFFF0000
     assert str(path.parent) in found.problems[0]
     assert any(why in problem for problem in found.problems)
 

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from numalign.api.attributes import intent as annotations
 from numalign.api.attributes.intent import Intent
@@ -31,7 +32,8 @@ def test_each_word_is_read_from_its_annotation() -> None:
 
 @given(INTENTS)
 def test_an_intent_is_read_back(intent: Intent) -> None:
-    assert annotations.intent(ObjectMeta(name="web", annotations=annotations.write(intent))) == intent
+    words = {name: word for name, word in structs.asdict(intent).items() if word is not None}
+    assert annotations.intent(pod(**words)) == intent
 
 
 @pytest.mark.parametrize("name, word", [("scope", "Pod"), ("scope", ""), ("strictness", "required")])

@@ -14,7 +14,8 @@ from typer.testing import CliRunner, Result
 
 from numalign.cli.display import values
 from numalign.cli.main import app
-from numalign.kubelet.machine import machinefile, presets
+from numalign.kubelet.machine import presets
+from tests import machinefiles
 from tests.strategies import hostile
 from tests.unit.cli import small
 
@@ -202,7 +203,7 @@ def test_device_names_cannot_steer_the_terminal(tmp_path: Path, file: Path) -> N
 def broken_files(count: int) -> list[tuple[str, str, Any]]:
     """Pods, configurations and machines in which something is wrong: option, suffix, content."""
     config = yaml.safe_load((ROOT / "examples/kubelet.yaml").read_text())
-    templates = {"pod": POD, "config": config, "machine": machinefile.write(presets.machine("gpu-8"))}
+    templates = {"pod": POD, "config": config, "machine": machinefiles.write(presets.machine("gpu-8"))}
     return [
         (part, f"{part}-{number}", broken)
         for part, template in templates.items()

@@ -8,7 +8,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from numalign.cli import main
-from numalign.simulator.scenarios import history, play
+from numalign.simulator.scenarios import play
+from numalign.simulator.scenarios.history import HistoryEntry
+from tests import histories
 
 STORY = """
 name: one-pod
@@ -33,7 +35,9 @@ def test_the_exit_code_says_whether_everything_held(tmp_path: Path, running: int
 
 def test_what_happened_can_be_kept(tmp_path: Path) -> None:
     numalign(tmp_path, 1, "--record", str(tmp_path / "seen"))
-    assert {"created", "bound", "started"} <= {line.what for line in history.decode((tmp_path / "seen").read_bytes())}
+    assert {"created", "bound", "started"} <= {
+        line.what for line in histories.read((tmp_path / "seen").read_bytes(), HistoryEntry)
+    }
 
 
 def test_a_file_that_cannot_be_written_is_told_before_anything_is_played(

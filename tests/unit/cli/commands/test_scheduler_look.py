@@ -140,7 +140,7 @@ def test_machines_get_all_of_it(url: str, fmt: str) -> None:
 
 @pytest.mark.parametrize("name", ["now.json", "now.json.gz"])
 def test_a_dump_is_written_and_can_be_read(url: str, tmp_path: Path, name: str) -> None:
-    Pages.pages = {"/debug/dump": files.written(Snapshot(objects={"nodes": (servers.node("a"),)}))}
+    Pages.pages = {"/debug/dump": b"".join(files.pieces(Snapshot(objects={"nodes": (servers.node("a"),)})))}
     file = tmp_path / name
     assert look("dump", "--server", url, "-f", str(file)).exit_code == 0
     assert file.read_bytes().startswith(b"\x1f\x8b") == name.endswith(".gz")
@@ -233,7 +233,7 @@ def written(tmp_path: Path, **before: Any) -> str:
     objects = {"nodes": (servers.node("a"),), "noderesourcetopologies": (servers.reported("a"),), "pods": (pod,)}
     file = tmp_path / "dump.json"
     state = SchedulerState(decisions=(told,) if before else ())
-    file.write_bytes(files.written(Snapshot(objects=objects, state=state)))
+    file.write_bytes(b"".join(files.pieces(Snapshot(objects=objects, state=state))))
     return str(file)
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from numalign.kubelet.machine import machinefile, presets
 from numalign.kubelet.machine.machine import Core, Device, DevicePlugin, HugePages, Machine, Zone
+from tests import machinefiles
 
 GIB = 1 << 30
 
@@ -16,12 +17,12 @@ GIB = 1 << 30
 @pytest.mark.parametrize("name", presets.names())
 def test_presets_are_written_so_that_they_read_back(name: str) -> None:
     machine = presets.machine(name)
-    written = yaml.safe_dump(machinefile.write(machine), sort_keys=False)
+    written = yaml.safe_dump(machinefiles.write(machine), sort_keys=False)
     assert machinefile.read(yaml.safe_load(written), "elsewhere") == machine
 
 
 def test_the_written_form_is_the_short_one() -> None:
-    written = machinefile.write(
+    written = machinefiles.write(
         machinefile.read(
             yaml.safe_load("{extends: gpu-8, name: box, zones: [{id: 0, l3: {}}, {id: 1, l3: {}}]}"), "box"
         )
@@ -36,8 +37,8 @@ def test_the_written_form_is_the_short_one() -> None:
 
 def test_a_count_that_a_tool_moved_in_the_file_keeps_its_devices() -> None:
     machine = presets.machine("dgx-a100")
-    resorted = yaml.safe_dump(machinefile.write(machine)["devices"], sort_keys=True)
-    assert machinefile.read({**machinefile.write(machine), "devices": yaml.safe_load(resorted)}, "box") == machine
+    resorted = yaml.safe_dump(machinefiles.write(machine)["devices"], sort_keys=True)
+    assert machinefile.read({**machinefiles.write(machine), "devices": yaml.safe_load(resorted)}, "box") == machine
 
 
 zone_ids = st.lists(st.integers(0, 63), min_size=1, max_size=5, unique=True).map(sorted)
@@ -77,4 +78,4 @@ def plugins(ids: list[int]) -> st.SearchStrategy[Mapping[str, DevicePlugin]]:
 
 @given(machines())
 def test_whatever_is_written_reads_back_the_same(machine: Machine) -> None:
-    assert machinefile.read(machinefile.write(machine), "elsewhere") == machine
+    assert machinefile.read(machinefiles.write(machine), "elsewhere") == machine

@@ -6,8 +6,7 @@ import pytest
 
 from numalign.api import errors
 from numalign.api.decode import cpuset
-from numalign.kubelet.machine import cores as machinecores
-from numalign.kubelet.machine import presets
+from numalign.kubelet.machine import presets, zonecores
 from numalign.kubelet.machine.machine import Core, Machine
 from numalign.kubelet.machine.presets import Blueprint
 
@@ -89,7 +88,7 @@ def test_distances_are_symmetric_and_shortest_to_the_zone_itself(name: str) -> N
 @pytest.mark.parametrize("name", ZONE_CPUS)
 def test_cpus_are_numbered_as_linux_does(name: str) -> None:
     zones = presets.machine(name).zones
-    found = {zone: cpuset.text(machinecores.mask(zones[zone].cores)) for zone in ZONE_CPUS[name]}
+    found = {zone: cpuset.text(zonecores.mask(zones[zone].cores)) for zone in ZONE_CPUS[name]}
     assert found == ZONE_CPUS[name]
 
 

@@ -98,7 +98,7 @@ SHARED = {"1.36": (Minor(1, 36), 0), "1.37": (Minor(1, 37), 2)}
 
 @pytest.mark.parametrize("minor, left", SHARED.values(), ids=SHARED)
 def test_what_a_pod_holds_as_a_whole_is_not_looked_at(minor: Minor, left: int) -> None:
-    """Since 1.37 containers that share are listed without CPUs, and nobody reads the pod's own (kubelet spec 11)."""
+    """Since 1.37 containers that share have no CPUs listed, and no publisher reads the pod's own (kubelet spec 11)."""
     node = Node(machine(), "single-numa-node", "pod", feature_gates=GATE, minor=minor)
     node.placed(pod("a", guaranteed("own", 1), burstable("shared"), whole={"cpu": 3, "memory": "4Gi"}))
     assert amounts(node, "rte", "cpu")[0] == Amounts(4000, 3000, 1000 * left)

@@ -11,11 +11,12 @@ from typer.testing import CliRunner, Result
 from numalign.cli import main
 from numalign.cli.devkit import labs
 from numalign.lab import preflight
-from numalign.lab.campaign import history, report
+from numalign.lab.campaign import report
 from numalign.lab.campaign import run as running
 from numalign.lab.campaign.history import HistoryLine
 from numalign.lab.campaign.report import CampaignReport, CampaignRun
 from numalign.lab.campaign.run import CampaignOptions
+from tests import histories
 
 BAD = [
     HistoryLine(at=1.0, what="created", name="a", uid="a"),
@@ -63,7 +64,7 @@ def test_the_report_can_be_read_by_programs(monkeypatch: pytest.MonkeyPatch) -> 
 def test_what_was_seen_can_be_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     plays(monkeypatch, BAD)
     numalign(f"--record {tmp_path / 'seen'}")
-    assert history.decode((tmp_path / "seen").read_bytes()) == BAD
+    assert histories.read((tmp_path / "seen").read_bytes(), HistoryLine) == BAD
 
 
 @pytest.mark.parametrize("option", ["--record", "--logs"])

@@ -10,6 +10,7 @@ from msgspec import structs
 from numalign.lab.campaign import history, judge, report
 from numalign.lab.campaign.history import HistoryLine, Holding, PodHistory
 from numalign.lab.campaign.report import CampaignRun
+from tests import histories
 
 DEVICES = {"example.com/gpu": 1}
 RUN = CampaignRun(seed=1, minutes=1, nodes=("n",))
@@ -250,7 +251,7 @@ def test_reports_have_a_period_to_catch_up_once_the_cause_is_gone(lines: list[Hi
 
 def test_a_history_is_read_from_a_file_as_it_was_written() -> None:
     lines = [*placed(), *EXCUSES["the plugin is away"][0]]
-    assert history.decode(history.encode(lines)) == lines
+    assert histories.read(history.encode(lines), HistoryLine) == lines
 
 
 def test_the_report_names_what_went_wrong() -> None:

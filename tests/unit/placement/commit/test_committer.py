@@ -1,4 +1,4 @@
-"""Where ids decide, the kubelet's own managers are asked, whoever was on the node in between."""
+"""Where ids decide, the kubelet model decides, whatever pods were on the node in between."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def test_facts_of_managers_that_do_nothing_are_not_needed() -> None:
 
 
 def memory(cells: int | None = None, **free: int) -> tuple[MemoryZone, ...]:
-    """A table for both zones, each a group of its own unless told otherwise."""
+    """A table for both zones, each a separate group by default."""
     amounts = {kind.replace("_", "-"): amount for kind, amount in free.items()}
     return tuple(
         MemoryZone(zone=zone, assignments=0, cells=1 << zone if cells is None else cells, free=amounts)

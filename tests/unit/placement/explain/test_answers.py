@@ -8,7 +8,6 @@ import pytest
 from msgspec import structs
 
 from numalign.api.attributes import intent
-from numalign.api.attributes.intent import Intent
 from numalign.api.decode import quantity
 from numalign.api.errors import BadObject
 from numalign.api.nrt.nodetopology import Amounts, NodeTopology, Zone
@@ -54,9 +53,12 @@ def engine(*free: tuple[int, int], flavour: Any = "exact", **manager: Any) -> En
     return known
 
 
+ANNOTATIONS = {"scope": intent.SCOPE, "strictness": intent.STRICTNESS}
+
+
 def trainer(gpus: int = 8, cpu: int = 8, **wish: Any) -> Pod:
     pod = made.pod("job", made.container("trainer", cpu=cpu, gpu=gpus))
-    metadata = structs.replace(pod.metadata, annotations=intent.write(Intent(**wish)))
+    metadata = structs.replace(pod.metadata, annotations={ANNOTATIONS[name]: word for name, word in wish.items()})
     return structs.replace(pod, metadata=metadata)
 
 

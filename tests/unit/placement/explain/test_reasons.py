@@ -101,17 +101,17 @@ def test_resources_that_take_different_numbers_of_zones_are_structural() -> None
     assert {lack.resource: lack.zones for lack in found.named_lacks} == {"cpu": 2, NIC: 1}
 
 
-def test_what_is_too_large_for_ever_is_told_before_what_is_only_taken() -> None:
+def test_what_is_too_large_for_ever_is_named_before_what_is_only_taken() -> None:
     found = refused(pod(9, nic=1), rules(), nics=(0, 0))
     assert [lack.resource for lack in found.named_lacks] == ["cpu"]
 
 
-def test_of_what_is_short_the_scarcest_is_told() -> None:
+def test_of_what_is_short_the_scarcest_is_named() -> None:
     found = refused(pod(8, nic=2), rules(), cpus=(7, 7), nics=(1, 0))
     assert [(lack.resource, lack.most) for lack in found.named_lacks] == [(NIC, 1)]
 
 
-def test_resources_that_are_there_but_not_together_are_all_told() -> None:
+def test_resources_that_are_there_but_not_together_are_all_named() -> None:
     found = refused(pod(6, nic=1), rules(), cpus=(8, 0), nics=(0, 2))
     assert (found.worst, {lack.resource for lack in found.named_lacks}) == (None, {"cpu", NIC})
 
@@ -150,8 +150,8 @@ def asked(pod: Pod, on: NodeRules) -> RefusedPod:
 def test_a_sum_that_would_do_is_not_claimed_to_be_short() -> None:
     """Devices of two zones count in both."""
     found = Shortfall(cause=Cause.TOO_FEW_DEVICES, step=0, wants=(Want(NIC_COLUMN, 3, 0, (2, 2)),))
-    told = answers.of_shortfall(asked(pod(nic=3), rules("none")), Code.DOES_NOT_FIT, found)
-    assert told.lacks[0].most is None
+    reason = answers.of_shortfall(asked(pod(nic=3), rules("none")), Code.DOES_NOT_FIT, found)
+    assert reason.lacks[0].most is None
 
 
 def test_pods_on_their_way_are_named_only_where_they_matter() -> None:
@@ -179,7 +179,7 @@ def node(most_pods: int = 10, pods: int = 0, **offered: int) -> Columns:
     return columns
 
 
-def test_node_totals_tell_what_is_left_of_what_is_short() -> None:
+def test_node_totals_show_what_is_left_of_what_is_short() -> None:
     found = answers.of_totals(node(cpu=8000, memory=10), 0, PodRequests((0, 1), (6000, 5)))
     assert (found.code, found.cause, found.structural) == (Code.TOTALS, NodeCause.TOTALS, False)
     assert found.lacks == (Lack(resource="cpu", need=6000, most=5000),)
@@ -190,7 +190,7 @@ def test_a_pod_larger_than_the_node_is_structural() -> None:
     assert (found.structural, found.lacks[0].too_large) == (True, True)
 
 
-def test_a_node_full_of_pods_is_told_from_one_that_takes_none() -> None:
+def test_a_node_full_of_pods_differs_from_one_that_takes_none() -> None:
     asked = PodRequests((0,), (1000,))
     full, none = node(pods=10, cpu=8000), node(most_pods=0)
     causes = [answers.of_totals(columns, 0, asked).cause for columns in (full, none)]
@@ -221,7 +221,7 @@ def test_one_reason_stays_as_it_is() -> None:
     assert reasons.merged([found]) is found
 
 
-def test_a_policy_that_differs_is_not_told() -> None:
+def test_a_policy_that_differs_is_left_out() -> None:
     found = [refused(pod(6), rules(policy), cpus=(5, 3)) for policy in (SINGLE, "restricted")]
     assert found[0].kind == found[1].kind
     assert (reasons.merged(found).policy, reasons.merged(found).scope) == (None, "container")

@@ -19,6 +19,7 @@ from numalign.placement import facts
 from numalign.placement.engine import Engine
 from numalign.placement.exact import ExactFlavour
 from numalign.placement.explain import whatif
+from tests import ledgers
 from tests.unit.scheduler import servers, waitingpods
 from tests.unit.scheduler.servers import KUBELET, trainer
 
@@ -64,13 +65,13 @@ class Node:
         asked = self.whatif(pod)
         return asked.has_totals(self.row, without, beside) and asked.admits(self.row, without, beside)
 
-    def books(self) -> object:
+    def ledger_state(self) -> object:
         flavour = self.engine.flavour
         assert isinstance(flavour, ExactFlavour)
-        book = flavour.mirror.ledger.node("n")
-        assert book is not None
+        node_ledger = flavour.mirror.ledger.node("n")
+        assert node_ledger is not None
         row = flavour.mirror.row(self.row)
-        assert book.sums == book.fresh_sums()
+        assert node_ledger.sums == ledgers.recomputed(node_ledger)
         return row.free, row.settled, row.entries, [each.uid for each in row.pending]
 
 
@@ -135,11 +136,11 @@ def test_the_kubelet_agrees_and_nothing_is_left_behind(pods: list[tuple[int, int
     there = [f"uid-p{n}" for n, (gpus, cpus) in enumerate(pods) if node.run(trainer(f"p{n}", gpus=gpus, cpu=str(cpus)))]
     if data.draw(st.booleans()):
         node.report()
-    before = node.books()
+    before = node.ledger_state()
     without = data.draw(st.sets(st.sampled_from(there))) if there else set[str]()
     pod = trainer("new", gpus=data.draw(st.integers(0, 5)), cpu=str(data.draw(st.integers(1, 30))))
     # Where pods that run are in no report yet, it may be too early to be certain; never too late.
     if node.said(pod, without):
         assert node.admitted(pod, without)
-    assert node.books() == before
+    assert node.ledger_state() == before
     assert demands.identity(pod) not in node.state.active

@@ -17,6 +17,7 @@ from numalign.placement.columns.holdings import ContainerZones, Entry, Holding
 from numalign.placement.columns.nodefacts import RowFacts, Supply
 from numalign.placement.columns.resources import CPU, MEMORY
 from numalign.placement.ledger.ledger import Ledger
+from tests import ledgers
 from tests.unit.placement import ledgerwords as words
 from tests.unit.placement.ledgerwords import GIB, NIC
 from tests.unit.placement.ledgerworld import ACTIONS, KINDS, World
@@ -31,11 +32,11 @@ def check(world: World) -> None:
 
 
 def sums_are_those_from_nothing(ledger: Ledger) -> None:
-    for book in ledger.nodes():
-        assert book.sums == book.fresh_sums()
-        restless = {uid for uid, record in book.records.items() if not record.is_quiet}
-        assert restless <= set(book.restless) <= set(book.records) or book.named is None
-        assert set(book.pending) == {uid for uid, record in book.records.items() if record.is_pending}
+    for node_ledger in ledger.nodes():
+        assert node_ledger.sums == ledgers.recomputed(node_ledger)
+        restless = {uid for uid, record in node_ledger.records.items() if not record.is_quiet}
+        assert restless <= set(node_ledger.restless) <= set(node_ledger.records) or node_ledger.named is None
+        assert set(node_ledger.pending) == {uid for uid, record in node_ledger.records.items() if record.is_pending}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -151,8 +152,8 @@ class Pair:
         self._said: dict[PodPlacement, PodPlacement] = {}
 
     def report(self, facts: RowFacts) -> None:
-        for book in self.other.nodes():
-            book.name(None)
+        for node_ledger in self.other.nodes():
+            node_ledger.name(None)
         said = facts.placements
         same = None if said is None else tuple(self._said.setdefault(each, each) for each in said)
         self.one.report(structs.replace(facts, placements=same))
@@ -192,9 +193,9 @@ def test_pods_that_are_told_again_are_passed_over_and_nothing_is_missed(data: st
 
 
 def known(ledger: Ledger) -> list[Any]:
-    books = sorted(ledger.nodes(), key=lambda book: book.node)
-    pods = [{uid: structs.astuple(record) for uid, record in book.records.items()} for book in books]
-    return [pods, [ledger.row(book.node) for book in books], ledger.divergences.counts, ledger.problems]
+    books = sorted(ledger.nodes(), key=lambda node_ledger: node_ledger.node)
+    pods = [{uid: structs.astuple(record) for uid, record in node_ledger.records.items()} for node_ledger in books]
+    return [pods, [ledger.row(node_ledger.node) for node_ledger in books], ledger.divergences.counts, ledger.problems]
 
 
 def leaving_out_and_putting_back_changes_nothing(ledger: Ledger, uids: set[str]) -> None:

@@ -36,7 +36,7 @@ def payload(**zones: int) -> Payload:
 
 
 def known(*pods: Pod) -> Ledger:
-    """Pods of others that run, of which nobody said where."""
+    """Running pods of other schedulers, without a forecast."""
     ledger = words.ledger()
     for pod in pods:
         ledger.seen(words.running(pod), 1.0)
@@ -105,7 +105,7 @@ def test_init_containers_are_in_no_payload_and_stay_charged() -> None:
 
 
 def test_what_init_containers_hold_may_be_deducted_without_being_shown() -> None:
-    """As our agent does in RTE's form: it lists what RTE lists, and takes what is free from the kubelet's books."""
+    """As our agent does in RTE's form: it lists what RTE lists, with what is free from the kubelet's checkpoints."""
     slow = words.pod("a", init=[words.container("setup", 4)])
     ledger = words.ledger()
     ledger.report(words.facts())

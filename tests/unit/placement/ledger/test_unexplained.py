@@ -1,4 +1,4 @@
-"""A report speaks of pods that nobody here knows: what they had may be free by now."""
+"""A report covers pods that the ledger does not have: what they held may be free by now."""
 
 from __future__ import annotations
 

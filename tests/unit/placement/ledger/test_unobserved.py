@@ -1,4 +1,4 @@
-"""What a pod may hold where nobody saw it: between what it surely has and all that it was ever given."""
+"""What an unobserved pod may hold: between what it certainly holds and all that it was ever given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading reports for the engine: what is exact, what is supposed, and that nothing odd ever stops it."""
+"""Reading reports for the engine: what is exact, what is assumed, and that a malformed report never stops it."""
 
 from typing import Any
 

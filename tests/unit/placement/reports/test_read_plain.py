@@ -1,4 +1,4 @@
-"""Reading plain reports: what amounts and the Node object tell, and what is noted as supposed."""
+"""Reading plain reports: what follows from amounts and the Node object, and what is noted as assumed."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The world follows its nodes and pods, and tells whoever follows it."""
+"""The cluster state tracks nodes and pods, and notifies its followers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.unit.placement.rules import worlds
 
 
 class Diary:
-    """Writes down what it is told."""
+    """Records its notifications."""
 
     def __init__(self) -> None:
         self.entries: list[str] = []

@@ -24,11 +24,11 @@ POD = servers.on(servers.trainer("p"), "a")
 BIND = PendingBinding(QueuedPod(pod=POD, added=0.0, since=0.0, number=1), POD, Decision("uid-p", "a"), 0.0)
 
 
-class Books:
-    """Writes down what it is told."""
+class RecordedResults:
+    """Records the results of bindings."""
 
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.recorded: list[str] = []
         self.open = self.node = True
 
     def is_open(self, bind: PendingBinding) -> bool:
@@ -38,18 +38,18 @@ class Books:
         return self.node
 
     def bound(self, bind: PendingBinding) -> None:
-        self.told.append("bound")
+        self.recorded.append("bound")
 
     def failed(self, bind: PendingBinding, why: str) -> None:
-        self.told.append(f"failed: {why}")
+        self.recorded.append(f"failed: {why}")
 
     def over(self, bind: PendingBinding) -> None:
-        self.told.append("over")
+        self.recorded.append("over")
 
 
 class Story:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *answers: Outcome) -> None:
-        self.books, self.leads, self.sent, self.prepared = Books(), True, 0, 0
+        self.results, self.leads, self.sent, self.prepared = RecordedResults(), True, 0, 0
         self.answers = list(answers)
         self.on_sent: Callable[[], None] = lambda: None
         self.found: Any = POD
@@ -64,12 +64,14 @@ class Story:
         self.on_sent()
         return BindingResult(self.answers.pop(0), "why")
 
-    def told(self) -> list[str]:
+    def recorded(self) -> list[str]:
         virtualtime.run(self._told())
-        return self.books.told
+        return self.results.recorded
 
     async def _told(self) -> None:
-        binder = Binder(self._client(), self.books, cast(VolumeBinder, None), leads=lambda: self.leads, workers=WORKERS)
+        binder = Binder(
+            self._client(), self.results, cast(VolumeBinder, None), leads=lambda: self.leads, workers=WORKERS
+        )
         running = asyncio.ensure_future(binder.run())
         binder.start(BIND)
         await asyncio.sleep(600)
@@ -94,50 +96,50 @@ class Story:
 
 
 @pytest.mark.parametrize(
-    "outcome, told",
+    "outcome, recorded",
     {Outcome.DONE: "bound", Outcome.GONE: "over", Outcome.ELSEWHERE: "over"}.items(),
 )
-def test_an_outcome_is_told_once(monkeypatch: pytest.MonkeyPatch, outcome: Outcome, told: str) -> None:
-    assert Story(monkeypatch, outcome).told() == [told]
+def test_an_outcome_is_recorded_once(monkeypatch: pytest.MonkeyPatch, outcome: Outcome, recorded: str) -> None:
+    assert Story(monkeypatch, outcome).recorded() == [recorded]
 
 
 def test_every_binding_at_a_time_has_its_connection_before_there_is_something_to_bind(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     story = Story(monkeypatch, Outcome.DONE)
-    story.told()
+    story.recorded()
     assert story.prepared == WORKERS
 
 
 def test_a_binding_whose_outcome_is_not_known_is_sent_again_until_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     story = Story(monkeypatch, *[Outcome.UNKNOWN] * 7, Outcome.DONE)
-    assert (story.told(), story.sent) == (["bound"], 8)
+    assert (story.recorded(), story.sent) == (["bound"], 8)
 
 
 def test_one_that_is_refused_keeps_its_place_for_a_few_tries(monkeypatch: pytest.MonkeyPatch) -> None:
     story = Story(monkeypatch, *[Outcome.REFUSED] * TRIES)
-    assert (story.told(), story.sent) == (["failed: why"], TRIES)
+    assert (story.recorded(), story.sent) == (["failed: why"], TRIES)
 
 
-@pytest.mark.parametrize("found, told", [(POD, "bound"), (servers.on(POD, ""), "failed: why")])
+@pytest.mark.parametrize("found, recorded", [(POD, "bound"), (servers.on(POD, ""), "failed: why")])
 def test_refusals_say_nothing_about_an_earlier_try_that_got_no_answer(
-    monkeypatch: pytest.MonkeyPatch, found: Pod, told: str
+    monkeypatch: pytest.MonkeyPatch, found: Pod, recorded: str
 ) -> None:
     story = Story(monkeypatch, Outcome.UNKNOWN, *[Outcome.REFUSED] * (TRIES - 1))
     story.found = found
-    assert story.told() == [told]
+    assert story.recorded() == [recorded]
 
 
 def test_without_the_lease_nothing_is_sent_and_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     story = Story(monkeypatch)
     story.leads = False
-    assert (story.told(), story.sent) == ([], 0)
+    assert (story.recorded(), story.sent) == ([], 0)
 
 
 def test_the_lease_is_asked_for_before_every_try(monkeypatch: pytest.MonkeyPatch) -> None:
     story = Story(monkeypatch, Outcome.UNKNOWN)
     story.on_sent = lambda: setattr(story, "leads", False)
-    assert (story.told(), story.sent) == ([], 1)
+    assert (story.recorded(), story.sent) == ([], 1)
 
 
 @pytest.mark.parametrize("what", ["leads", "open", "node"])
@@ -145,26 +147,26 @@ def test_it_is_not_wanted_any_more_once_lease_decision_or_node_are_gone(
     monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     story = Story(monkeypatch, Outcome.DONE)
-    story.told()
+    story.recorded()
     before = story.wanted()
-    setattr(story if what == "leads" else story.books, what, False)
+    setattr(story if what == "leads" else story.results, what, False)
     assert (before, story.wanted()) == (True, False)
 
 
 def test_a_node_that_is_gone_gets_no_binding(monkeypatch: pytest.MonkeyPatch) -> None:
     story = Story(monkeypatch)
-    story.books.node = False
-    assert (story.told(), story.sent) == (["failed: the node is gone"], 0)
+    story.results.node = False
+    assert (story.recorded(), story.sent) == (["failed: the node is gone"], 0)
 
 
 def test_a_pod_that_was_bound_or_deleted_meanwhile_gets_no_binding(monkeypatch: pytest.MonkeyPatch) -> None:
     story = Story(monkeypatch)
-    story.books.open = False
-    assert (story.told(), story.sent) == (["over"], 0)
+    story.results.open = False
+    assert (story.recorded(), story.sent) == (["over"], 0)
 
 
 @pytest.mark.parametrize(
-    "found, told",
+    "found, recorded",
     [
         (POD, ["bound"]),
         (servers.on(POD, "b"), ["over"]),
@@ -173,8 +175,8 @@ def test_a_pod_that_was_bound_or_deleted_meanwhile_gets_no_binding(monkeypatch: 
     ],
 )
 def test_where_the_node_went_while_no_answer_came_the_pod_itself_is_asked(
-    monkeypatch: pytest.MonkeyPatch, found: object, told: list[str]
+    monkeypatch: pytest.MonkeyPatch, found: object, recorded: list[str]
 ) -> None:
     story = Story(monkeypatch, Outcome.UNKNOWN)
-    story.on_sent, story.found = lambda: setattr(story.books, "node", False), found
-    assert (story.told(), story.sent) == (told, 1)
+    story.on_sent, story.found = lambda: setattr(story.results, "node", False), found
+    assert (story.recorded(), story.sent) == (recorded, 1)

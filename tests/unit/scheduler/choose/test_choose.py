@@ -79,7 +79,9 @@ def test_nodes_that_turned_the_shape_away_are_left_out_and_told() -> None:
 def test_an_aligned_pod_goes_to_a_node_without_report_only_when_no_other_takes_it() -> None:
     cluster = Servers("a")
     cluster.cluster.node(servers.node("unreported"))
-    assert [cluster.place(trainer(f"p{n}", gpus=4)) for n in range(3)] == ["a", "a", "unreported"]
+    assert [cluster.place(trainer(f"p{n}", gpus=4)) for n in range(3)] == ["a", "a", ""]
+    cluster.cluster.graces_ended(60.0)
+    assert cluster.place(trainer("late", gpus=4)) == "unreported"
 
 
 def test_where_only_zones_are_in_the_way_they_are_named() -> None:
@@ -96,6 +98,7 @@ def test_where_only_zones_are_in_the_way_they_are_named() -> None:
 
 def test_with_a_percentage_only_so_many_nodes_are_scored() -> None:
     cluster = Servers(*(f"n{n}" for n in range(150)), reports=False)
+    cluster.cluster.graces_ended(60.0)
     cluster.profile = structs.replace(cluster.profile, percentage=10)
     found = cluster.choose(trainer("p"))
     assert isinstance(found, Chosen)
@@ -104,6 +107,7 @@ def test_with_a_percentage_only_so_many_nodes_are_scored() -> None:
 
 def test_with_a_percentage_the_next_search_begins_where_the_last_one_ended() -> None:
     cluster = Servers(*(f"n{n}" for n in range(150)), reports=False)
+    cluster.cluster.graces_ended(60.0)
     cluster.profile = structs.replace(cluster.profile, percentage=10)
     for gone in ("n3", "n120"):
         cluster.cluster.node_gone(gone)

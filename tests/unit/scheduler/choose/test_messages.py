@@ -50,6 +50,18 @@ def test_nodes_count_for_the_first_rule_that_refuses_them() -> None:
     )
 
 
+def test_a_pod_that_waits_for_first_reports_says_so_and_is_woken_by_them() -> None:
+    cluster = Servers("a", "b", "c", reports=False)
+    cluster.cluster.node(servers.node("c", cordoned=True))
+    told = refused(cluster, trainer("p"))
+    assert told.message == (
+        "0/3 nodes are available: 1 node(s) were unschedulable, 2 node(s) had no topology report yet. "
+        "The pod waits for the first topology report of 2 nodes."
+    )
+    assert told.rejection.zones_of == {"a", "b"}
+    assert ZONES in told.rejection.plugins
+
+
 def test_a_full_node_that_the_pod_is_kept_off_counts_as_full_and_wakes_the_pod_when_that_ends() -> None:
     cluster = Servers("a", "b", "c")
     cluster.cluster.node(servers.node("c", cordoned=True))

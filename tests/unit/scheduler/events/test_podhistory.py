@@ -1,4 +1,4 @@
-"""A pod's story: told once, kept in bounds, found by name or uid, and the same in the log."""
+"""A pod's history: each entry once, limited in size, found by name or uid, and the same in the log."""
 
 from __future__ import annotations
 

@@ -119,6 +119,7 @@ def test_the_plugin_s_words_are_kept_beside_ours() -> None:
 
 def test_a_node_without_a_report_is_allowed_and_noted() -> None:
     cluster = Servers("a", reports=False)
+    cluster.cluster.graces_ended(60.0)
     cluster.cluster.pod(on(trainer("p"), "a", phase="Running"), 0.0)
     around = Town().around
     found = explanations.explained(trainer("late"), cluster.profile, structs.replace(around, cluster=cluster.cluster))

@@ -1,4 +1,4 @@
-"""A decision repeated from a file decides by everything that the scheduler looked at, and tells one node in depth."""
+"""A replay decides by everything that the scheduler used, and shows the details of one node."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ GPUS = decode.decode(DeviceClass, {"metadata": {"name": "gpus"}, "spec": {"exten
 
 
 def taken(*, gpus: int = 4, **objects: Any) -> Snapshot:
-    """As it comes back from a file; somebody has all GPUs of a."""
+    """A snapshot that was written and read again; a pod holds all GPUs of node a."""
     there = {
         "nodes": tuple(map(servers.node, NODES)),
         "noderesourcetopologies": tuple(map(servers.reported, NODES)),
         "pods": (servers.trainer("p", gpus=gpus), servers.on(servers.trainer("other", gpus=8), "a")),
     }
-    return files.read(files.written(Snapshot(objects=there | objects)), "dump")
+    return files.read(b"".join(files.pieces(Snapshot(objects=there | objects))), "dump")
 
 
 def on_node(snapshot: Snapshot, node: str) -> NodeReplay:

@@ -1,4 +1,4 @@
-"""The scheduler's pages: health that tells the truth, metrics under stock names, and nothing for strangers."""
+"""The scheduler's pages: true health, metrics under kube-scheduler's names, and nothing without authorization."""
 
 from __future__ import annotations
 

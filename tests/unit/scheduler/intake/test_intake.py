@@ -1,4 +1,4 @@
-"""What informers see becomes facts, events and queued pods; what is odd becomes a number."""
+"""Watch events become facts, events and queued pods; objects that cannot be read are counted."""
 
 from __future__ import annotations
 

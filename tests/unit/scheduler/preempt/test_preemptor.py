@@ -1,4 +1,4 @@
-"""Preemptions carried out: victims told and deleted, once, and the preemptor kept out of the queue meanwhile."""
+"""Evictions: each victim gets its condition and is deleted once; the preemptor stays out of the queue meanwhile."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.unit.scheduler import waitingpods
 
 
 class Scene:
-    """An API server with two pods on a node that nobody runs, and one that waits for their place."""
+    """An API server with two pods on a node without a kubelet, and a preemptor that waits for them."""
 
     def __init__(self, embedded: Cluster, client: Client) -> None:
         self.embedded, self.client, self.leads = embedded, client, True

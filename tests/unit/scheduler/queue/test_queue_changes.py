@@ -257,7 +257,7 @@ def test_time_behind_a_gate_is_not_time_of_readiness() -> None:
 
 
 class Preempting:
-    """A gate that whoever preempts holds shut."""
+    """A gate that stays closed during a preemption."""
 
     name = "DefaultPreemption"
 

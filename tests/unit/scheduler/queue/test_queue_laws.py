@@ -64,7 +64,7 @@ class Laws(RuleBasedStateMachine):
         self.flying: dict[str, set[str]] = {}
         """Pods in flight, by uid, with the labels of what happened meanwhile."""
         self.forced: set[str] = set()
-        """Pods that somebody activated: they need not wait."""
+        """Pods that were activated, so they need not wait."""
         self.version = 0
         for name in "abc":
             self.comes_or_changes(name, False, "")

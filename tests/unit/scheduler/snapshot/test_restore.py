@@ -1,4 +1,4 @@
-"""A scheduler's cluster from a snapshot: what objects tell, and what only the scheduler knew."""
+"""A scheduler's cluster from a snapshot: what follows from objects, and the state that only the scheduler has."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import structs
 
 from numalign.api.decode import decode
+from numalign.api.objects.node import Node, NodeCondition
 from numalign.api.objects.pod import Pod
 from numalign.api.objects.volumes import StorageClass
 from numalign.api.objects.workloads import Namespace
@@ -54,6 +55,25 @@ def test_a_deleted_report_is_in_force_as_it_was_for_the_scheduler() -> None:
     made = restore.restored(structs.replace(bare, objects={**bare.objects, "noderesourcetopologies": ()}))
     assert [made.engine.lacks_report(name) for name in "ab"] == [False, True]
     assert [each.metadata.name for each in made.cluster.deleted_reports] == ["a"]
+
+
+def ready(name: str, since: str) -> Node:
+    node = servers.node(name)
+    condition = NodeCondition(type="Ready", status="True", last_transition_time=since)
+    return structs.replace(node, status=structs.replace(node.status, conditions=(condition,)))
+
+
+def test_without_a_scheduler_nodes_say_themselves_since_when_they_are_ready() -> None:
+    old, new = ready("a", "2026-01-01T00:00:30Z"), ready("b", "2026-01-01T00:01:30Z")
+    objects = {"nodes": (old, new, servers.node("c"))}
+    made = restore.restored(Snapshot(objects=objects, now=100.0, wall="2026-01-01T00:02:00Z"))
+    assert [made.world.unreported.since(made.world.rows[name]) for name in "ab"] == [10.0, 70.0]
+    assert made.world.unreported.waiting(60.0) == [made.world.rows["b"]]
+
+
+def test_the_scheduler_knows_since_when_nodes_are_ready() -> None:
+    made = restore.restored(of(state=SchedulerState(ready_since={"a": 20.0}), noderesourcetopologies=()))
+    assert [made.world.unreported.since(made.world.rows[name]) for name in "ab"] == [20.0, 100.0]
 
 
 def test_assumed_pods_count_where_they_are_going() -> None:

@@ -4,8 +4,8 @@ from typing import Any
 
 import msgspec
 
+from numalign.process.http.messages import Request, Response
 from numalign.simulator import trees
-from numalign.simulator.apiserver.http.requests import Request, Response
 from numalign.simulator.apiserver.http.routes import Router
 from numalign.simulator.apiserver.storage.resources import CONFIGMAPS, CUSTOMRESOURCEDEFINITIONS, DEPLOYMENTS, PODS
 from numalign.simulator.apiserver.verbs.api import Api

@@ -58,13 +58,13 @@ async def chunk(reader: asyncio.StreamReader) -> bytes:
 
 
 def get(path: str, *more: str) -> bytes:
-    return "\r\n".join([f"GET {path} HTTP/1.1", "Host: x", *more, "", ""]).encode()
+    return "\r\n".join([f"GET {path} HTTP/1.1", "Host: localhost", *more, "", ""]).encode()
 
 
 def post(path: str, body: bytes, *more: str) -> bytes:
     lines = [
         f"POST {path} HTTP/1.1",
-        "Host: x",
+        "Host: localhost",
         "Content-Type: application/json",
         f"Content-Length: {len(body)}",
         *more,

@@ -2,14 +2,14 @@
 
 from datetime import UTC, datetime, timedelta
 
-from numalign.simulator.controllers.framework import moments
+from numalign.simulator import clock
 from numalign.simulator.trees import Tree
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def ago(seconds: float) -> str:
-    return moments.written(NOW - timedelta(seconds=seconds))
+    return clock.text(NOW - timedelta(seconds=seconds))
 
 
 def pod(name: str = "p", phase: str = "Running", *, ready: bool = True, **more: object) -> Tree:

@@ -6,6 +6,7 @@ from numalign.simulator.scenarios import history, judge
 from numalign.simulator.scenarios.history import HistoryEntry
 from numalign.simulator.scenarios.judge import Violation
 from numalign.simulator.scenarios.scenario import Expectation
+from tests import histories
 
 
 def line(what: history.What, at: float = 0.0, pod: str = "a", node: str = "", **more: str) -> HistoryEntry:
@@ -66,7 +67,7 @@ def test_an_expectation_that_was_missed_says_what_was_found() -> None:
 
 
 def test_a_history_can_be_kept_and_read_again() -> None:
-    assert history.decode(history.encode(RUN)) == RUN
+    assert histories.read(history.encode(RUN), HistoryEntry) == RUN
 
 
 STEPS = {

@@ -221,7 +221,7 @@ def make(rng: Random, family: str, name: str) -> Case:
             return _on_a_machine(rng, lambda machine: sequence_case(rng, name, machine, pod_level=pod_level), most=6)
 
 
-# Id prefixes tell families with the same schema apart.
+# Id prefixes distinguish families with the same schema.
 PREFIXES: Final[Mapping[str, str]] = {
     "tm_merge": "merge-",
     "cpu_static": "cpu-",

@@ -106,7 +106,7 @@ class ResyncSession(CacheSession):
             case "apiPutNRT" | "apiDeleteNRT" | "podAdd" | "podRemove":
                 return self._api_server(step)
             case "podEvent" | "watchEvent" | "nodeHasForeignPods" | "desynced" | "cacheSetNRT" | "cacheSetNRTWithPods":
-                return self._told(step)
+                return self._cache_event(step)
             case "resync" | "resyncPrepare" | "resyncCommit" | "flush":
                 return self._round(step)
         return super().take(step)
@@ -126,7 +126,7 @@ class ResyncSession(CacheSession):
                 self.pods.pop(podgroups.key_of(objects.pod(raw)), None)
         return None
 
-    def _told(self, step: Step) -> object:
+    def _cache_event(self, step: Step) -> object:
         match step:
             case {"op": "podEvent", "pod": raw}:
                 return {"foreign": self._pod_event(objects.pod(raw))}

@@ -128,7 +128,7 @@ DELIBERATE = (
     ),
     DeliberateDifference(
         "asks-nothing",
-        "a request set without resources has no say",
+        "a request set without resources does not count",
         _asks_for_nothing,
         lambda case: crashed(case) or _defective(case),
     ),

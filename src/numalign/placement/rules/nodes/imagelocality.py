@@ -13,7 +13,7 @@ import numpy as np
 from numalign.api.objects.pod import Pod
 from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.rowclasses import Follows
-from numalign.placement.rules.rule import MAX_SCORE, Fixed, Rows, Scores
+from numalign.placement.rules.rule import MAX_SCORE, Fixed, Rows, Scores, span
 
 MIB: Final = 1 << 20
 LEAST: Final = 23 * MIB
@@ -30,7 +30,7 @@ class ImageLocality:
         return world.images.scores.get(references, stamp, lambda: _scores(references, world))
 
     def score(self, prepared: Scores, rows: Rows) -> Scores:
-        return prepared[rows]
+        return prepared[span(rows)]
 
     def normalized(self, prepared: Scores, raw: Scores) -> Scores:
         return raw

@@ -18,7 +18,7 @@ from numalign.api.objects.pod import Pod, Toleration
 from numalign.placement.rules import rule
 from numalign.placement.rules.clusterstate import ClusterState, TaintKey
 from numalign.placement.rules.rowclasses import Answers, Follows
-from numalign.placement.rules.rule import MAX_SCORE, Coded, Fixed, Refusal, Refusals, Rows, Scores, StaticFilter
+from numalign.placement.rules.rule import MAX_SCORE, Coded, Fixed, Refusal, Refusals, Rows, Scores, StaticFilter, span
 
 KEEPS_AWAY: Final = frozenset({"NoSchedule", "NoExecute"})
 PREFERS_AWAY: Final = "PreferNoSchedule"
@@ -59,7 +59,7 @@ class TaintToleration(StaticFilter):
         return unwelcoming(world, pod.spec.tolerations)
 
     def score(self, prepared: Answers, rows: Rows) -> Scores:
-        return prepared[rows].astype(np.int64)
+        return prepared[span(rows)].astype(np.int64)
 
     def normalized(self, prepared: Answers, raw: Scores) -> Scores:
         return rule.by_largest_reversed(raw)

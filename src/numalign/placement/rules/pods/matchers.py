@@ -68,7 +68,6 @@ class Matcher:
         return ()
 
 
-NOTHING: Final = Matcher(None)
 EVERYTHING: Final = Matcher(LabelSelector())
 
 

@@ -20,8 +20,8 @@ from numalign.placement.rules.alike import SomeAmounts
 from numalign.placement.rules.clusterstate import ClusterState, Flags
 from numalign.placement.rules.resources import strategies
 from numalign.placement.rules.resources.strategies import Addition
-from numalign.placement.rules.rowclasses import Follows
-from numalign.placement.rules.rule import MAX_SCORE, Rows, Scores
+from numalign.placement.rules.rowclasses import Follows, Small
+from numalign.placement.rules.rule import MAX_SCORE, Rows, Scores, span
 from numalign.placement.rules.totals import Totals
 
 HALF: Final = MAX_SCORE // 2
@@ -36,8 +36,8 @@ class AddedPod(Struct, frozen=True):
     additions: tuple[Addition, ...]
     amounts: Totals
 
-    def rows(self, rows: Rows) -> Scores:
-        return self.amounts.evaluated(self, rows).astype(np.int64, copy=False)
+    def rows(self, rows: Rows) -> Small:
+        return self.amounts.evaluated(self, rows)
 
     def of(self, amounts: SomeAmounts) -> Scores:
         usages = list(strategies.usages(self.additions, amounts, as_scored=False))
@@ -66,7 +66,7 @@ class NodeResourcesBalancedAllocation:
         return AddedPod(additions=additions, amounts=world.totals) if any(each.amount for each in additions) else None
 
     def score(self, prepared: AddedPod, rows: Rows) -> Scores:
-        return prepared.amounts.table(prepared)[rows].astype(np.int64)
+        return prepared.amounts.table(prepared)[span(rows)].astype(np.int64)
 
     def normalized(self, prepared: AddedPod, raw: Scores) -> Scores:
         return raw

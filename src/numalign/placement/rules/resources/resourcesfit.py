@@ -21,8 +21,8 @@ from numalign.placement.rules.alike import SomeAmounts
 from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.resources import strategies
 from numalign.placement.rules.resources.strategies import Addition, AllocationScore
-from numalign.placement.rules.rowclasses import Follows
-from numalign.placement.rules.rule import FITS, Codes, Refusal, Rows, Scores
+from numalign.placement.rules.rowclasses import Follows, Small
+from numalign.placement.rules.rule import FITS, Codes, Refusal, Rows, Scores, span
 from numalign.placement.rules.totals import Charge, Totals
 
 TOO_MANY_PODS: Final = "Too many pods"
@@ -64,7 +64,7 @@ class FitCodes(Struct, frozen=True):
     amounts: Totals
 
     def rows(self, rows: Rows) -> Codes:
-        return self.amounts.evaluated(self, rows).astype(np.int32, copy=False)
+        return self.amounts.evaluated(self, rows)
 
     def of(self, amounts: SomeAmounts) -> Codes:
         fits = amounts.pods < amounts.most_pods
@@ -118,8 +118,8 @@ class ScoredPod(Struct, frozen=True):
     additions: tuple[Addition, ...]
     amounts: Totals
 
-    def rows(self, rows: Rows) -> Scores:
-        return self.amounts.evaluated(self, rows).astype(np.int64, copy=False)
+    def rows(self, rows: Rows) -> Small:
+        return self.amounts.evaluated(self, rows)
 
     def of(self, amounts: SomeAmounts) -> Scores:
         return self.strategy.rows(strategies.usages(self.additions, amounts, as_scored=True), amounts.count)
@@ -157,7 +157,7 @@ class NodeResourcesFit:
         return ScoredPod(strategy=self._strategy, additions=additions, amounts=world.totals)
 
     def score(self, prepared: ScoredPod, rows: Rows) -> Scores:
-        return prepared.amounts.table(prepared)[rows].astype(np.int64)
+        return prepared.amounts.table(prepared)[span(rows)].astype(np.int64)
 
     def normalized(self, prepared: ScoredPod, raw: Scores) -> Scores:
         return raw

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+from numalign.simulator import trees
 from numalign.simulator.apiserver.defaults import pods, podspecs, workloads
 from numalign.simulator.apiserver.schemas import builtin
 from numalign.simulator.apiserver.storage import errors, resources
@@ -49,6 +50,26 @@ NODE_TEXTS: Final = (
 )
 NOT_BASE64: Final = re.compile(r"[^A-Za-z0-9+/=]")
 BUDGET_COUNTS: Final = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
+DAEMON_COUNTS: Final = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
+FIRST_STATUS: Final[dict[GroupResource, Tree]] = {
+    resource.group_resource: status
+    for resource, status in (
+        (resources.NAMESPACES, {"phase": "Active"}),
+        (resources.SERVICES, {"loadBalancer": {}}),
+        (resources.PERSISTENTVOLUMECLAIMS, {"phase": "Pending"}),
+        (resources.VOLUMEATTACHMENTS, {"attached": False}),
+        (resources.RESOURCEQUOTAS, {}),
+        (resources.PODDISRUPTIONBUDGETS, dict.fromkeys(BUDGET_COUNTS, 0)),
+        (resources.DEPLOYMENTS, {}),
+        (resources.REPLICASETS, {"replicas": 0}),
+        (resources.REPLICATIONCONTROLLERS, {"replicas": 0}),
+        (resources.STATEFULSETS, {"replicas": 0, "availableReplicas": 0}),
+        (resources.DAEMONSETS, dict.fromkeys(DAEMON_COUNTS, 0)),
+        (resources.JOBS, {}),
+        (resources.CRONJOBS, {}),
+    )
+}
+"""The status of a new object, where it does not depend on the object."""
 
 
 def complete_namespace(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
@@ -61,8 +82,6 @@ def complete_namespace(tree: Tree, old: Tree | None, lookup: ObjectReader) -> No
     elif FINALIZER not in finalizers:
         finalizers.append(FINALIZER)
     tree["spec"] = spec | {"finalizers": finalizers} if finalizers else spec
-    if old is None:
-        tree["status"] = {"phase": "Active"}
 
 
 def check_namespace(resource: Resource, tree: Tree, lookup: ObjectReader) -> None:
@@ -93,8 +112,6 @@ def complete_service(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None
         port["targetPort"] = port.get("targetPort") or port.get("port", 0)
     if spec["type"] != "ExternalName":
         _complete_cluster_ip(tree, old, lookup)
-    if old is None:
-        tree["status"] = {"loadBalancer": {}}
 
 
 def _complete_cluster_ip(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
@@ -135,7 +152,6 @@ def claim(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
     metadata, spec = tree["metadata"], tree.setdefault("spec", {})
     podspecs.complete_claim(spec)
     if old is None:
-        tree["status"] = {"phase": "Pending"}
         _protect(metadata, "kubernetes.io/pvc-protection")
         if "storageClassName" not in spec and OLD_CLASS not in (metadata.get("annotations") or {}):
             default = default_class(lookup.all(STORAGECLASSES))
@@ -165,11 +181,6 @@ def driver(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
     podspecs.fill(spec, DRIVER | {"volumeLifecycleModes": ["Persistent"]})
     for flag in DRIVER_FLAGS:
         spec.setdefault(flag, False)
-
-
-def attachment(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
-    if old is None:
-        tree["status"] = {"attached": False}
 
 
 def capacity(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
@@ -211,7 +222,9 @@ def prepare(resource: Resource, tree: Tree, old: Tree | None, lookup: ObjectRead
     try:
         complete(tree, old, lookup)
     except podspecs.InvalidQuantity as problem:
-        raise podspecs.quantity_error(resource, problem) from None
+        raise errors.TypeMismatch(resource, str(problem)) from None
+    if old is None and resource.group_resource in FIRST_STATUS:
+        tree["status"] = trees.copied(FIRST_STATUS[resource.group_resource])
     return tree
 
 
@@ -274,11 +287,6 @@ def _endpoints(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
             podspecs.fill(port, {"protocol": "TCP"})
 
 
-def _budget(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
-    if old is None:
-        tree["status"] = dict.fromkeys(BUDGET_COUNTS, 0)
-
-
 def _plain(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
     """For kinds that are validated and have no defaults."""
 
@@ -304,8 +312,6 @@ def _limit_range(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
 
 def _quota(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
     podspecs.canonicalise(tree.setdefault("spec", {}), "hard")
-    if old is None:
-        tree["status"] = {}
 
 
 COMPLETERS: Final[dict[GroupResource, Completer]] = {
@@ -328,13 +334,13 @@ COMPLETERS: Final[dict[GroupResource, Completer]] = {
         (resources.DAEMONSETS, workloads.daemon_set),
         (resources.JOBS, workloads.job),
         (resources.CRONJOBS, workloads.cron_job),
-        (resources.PODDISRUPTIONBUDGETS, _budget),
+        (resources.PODDISRUPTIONBUDGETS, _plain),
         (resources.PRIORITYCLASSES, pods.complete_priority_class),
         (resources.PERSISTENTVOLUMES, volume),
         (resources.PERSISTENTVOLUMECLAIMS, claim),
         (resources.STORAGECLASSES, storage_class),
         (resources.CSIDRIVERS, driver),
-        (resources.VOLUMEATTACHMENTS, attachment),
+        (resources.VOLUMEATTACHMENTS, _plain),
         (resources.ENDPOINTS, _endpoints),
         (resources.ENDPOINTSLICES, _endpoints),
         (resources.CSISTORAGECAPACITIES, capacity),

@@ -14,8 +14,6 @@ from numalign.api.decode import quantity
 from numalign.api.objects import qos
 from numalign.api.objects.pod import ResourceRequirements
 from numalign.simulator import trees
-from numalign.simulator.apiserver.storage import errors
-from numalign.simulator.apiserver.storage.resources import Resource
 from numalign.simulator.trees import Tree
 
 KEPT: Final = ("kind", "apiVersion", "metadata")
@@ -92,10 +90,6 @@ def _qos_class(data: bytes) -> qos.QoS:
         parsed_quantities(resources.get("requests")), parsed_quantities(resources.get("limits"))
     )
     return qos.of_requirements(wants)
-
-
-def quantity_error(resource: Resource, problem: InvalidQuantity) -> errors.StatusError:
-    return errors.TypeMismatch(resource, str(problem))
 
 
 def complete_spec(spec: Tree, *, is_template: bool) -> None:

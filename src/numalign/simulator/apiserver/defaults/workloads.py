@@ -21,12 +21,10 @@ def deployment(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
     spec = _spec(tree)
     podspecs.fill(spec, {"replicas": 1, "revisionHistoryLimit": KEPT_REVISIONS, "progressDeadlineSeconds": 600})
     _roll(spec, "strategy", {"maxUnavailable": QUARTER, "maxSurge": QUARTER})
-    _status(tree, old, {})
 
 
 def replica_set(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
     podspecs.fill(_spec(tree), {"replicas": 1})
-    _status(tree, old, {"replicas": 0})
 
 
 def replication_controller(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
@@ -35,7 +33,6 @@ def replication_controller(tree: Tree, old: Tree | None, lookup: ObjectReader) -
     podspecs.fill(spec, {"replicas": 1} | ({"selector": labels} if labels and not spec.get("selector") else {}))
     if labels:
         tree["metadata"].setdefault("labels", labels)
-    _status(tree, old, {"replicas": 0})
 
 
 def stateful_set(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
@@ -48,15 +45,12 @@ def stateful_set(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
         claim |= {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
         podspecs.complete_claim(claim.setdefault("spec", {}))
         claim.setdefault("status", {"phase": "Pending"})
-    _status(tree, old, {"replicas": 0, "availableReplicas": 0})
 
 
 def daemon_set(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
     spec = _spec(tree)
     podspecs.fill(spec, {"revisionHistoryLimit": KEPT_REVISIONS})
     _roll(spec, "updateStrategy", {"maxUnavailable": 1, "maxSurge": 0})
-    counts = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
-    _status(tree, old, dict.fromkeys(counts, 0))
     changed = old is not None and old["spec"].get("template") != spec.get("template")
     number = 1 if old is None else int((old["metadata"].get("annotations") or {}).get(GENERATION, 1)) + changed
     tree["metadata"]["annotations"] = (tree["metadata"].get("annotations") or {}) | {GENERATION: str(number)}
@@ -69,7 +63,6 @@ def job(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
         _select_by_uid(tree)
     if old is None and spec["template"]["metadata"].get("labels"):
         tree["metadata"].setdefault("labels", spec["template"]["metadata"]["labels"].copy())
-    _status(tree, old, {})
 
 
 def _complete_job(spec: Tree) -> None:
@@ -103,7 +96,6 @@ def cron_job(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
     jobs = spec.setdefault("jobTemplate", {})
     jobs.setdefault("metadata", {})
     _complete_template(jobs.setdefault("spec", {}))
-    _status(tree, old, {})
 
 
 def _spec(tree: Tree) -> Tree:
@@ -123,8 +115,3 @@ def _roll(spec: Tree, field: str, pace: Tree) -> None:
     podspecs.fill(strategy, {"type": "RollingUpdate"})
     if strategy["type"] == "RollingUpdate":
         strategy["rollingUpdate"] = pace | (strategy.get("rollingUpdate") or {})
-
-
-def _status(tree: Tree, old: Tree | None, first: Tree) -> None:
-    if old is None:
-        tree["status"] = dict(first)

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import msgspec
 
+from numalign.process.http.messages import JSON, Request
 from numalign.simulator import trees
 from numalign.simulator.apiserver.http import protobuf
-from numalign.simulator.apiserver.http.requests import JSON, Request
 from numalign.simulator.apiserver.schemas import builtin, fielderrors, gotext, typedefs
 from numalign.simulator.apiserver.storage import errors
 from numalign.simulator.apiserver.storage.errors import StatusError
@@ -30,7 +30,6 @@ UNKNOWN_FORMAT: Final = (
 # The struct that the real server decodes first from any object, as Go prints it.
 HEAD: Final = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
 MAX_SHOWN: Final = 30
-MAX_BODY: Final = 3 * 1024 * 1024
 
 
 def read_object(body: bytes, content_type: str, resource: Resource) -> Tree:

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from numalign.process.http.messages import JSON
 from numalign.simulator import trees
-from numalign.simulator.apiserver.http.requests import JSON
 from numalign.simulator.apiserver.storage.resources import GroupVersionKind, Resource
 from numalign.simulator.trees import Tree
 

@@ -7,8 +7,8 @@ are stored and not enforced; reviews are not stored."""
 
 from typing import Final
 
+from numalign.process.http.messages import Request, Response
 from numalign.simulator.apiserver.http import discovery, openapi, requests
-from numalign.simulator.apiserver.http.requests import Request, Response
 from numalign.simulator.apiserver.storage import resources
 from numalign.simulator.apiserver.storage.resources import Resource
 from numalign.simulator.apiserver.verbs.state import ServerState

@@ -5,8 +5,8 @@ resourceVersion; selectors and tokens are checked where they are used."""
 
 from typing import Any, Final
 
+from numalign.process.http.messages import Request
 from numalign.simulator.apiserver.http import bodies
-from numalign.simulator.apiserver.http.requests import Request
 from numalign.simulator.apiserver.schemas import fielderrors
 from numalign.simulator.apiserver.storage import errors
 from numalign.simulator.apiserver.storage.errors import StatusCause
@@ -92,13 +92,13 @@ def watch_start(request: Request) -> WatchStart:
 def write_options(request: Request, kind: Resource) -> WriteOptions:
     query = request.query
     if not query:
-        return WriteOptions(request.manager, needs_version=True)
+        return WriteOptions(_manager(request), needs_version=True)
     found = _dry_run_causes([query["dryRun"]] if "dryRun" in query else []) + _manager_causes(request)
     validation = query.get("fieldValidation", "")
     if validation not in VALIDATIONS:
         found.append(fielderrors.unsupported("fieldValidation", validation, VALIDATIONS))
     _refuse(kind, found)
-    return WriteOptions(request.manager, bool(query.get("dryRun")), request.flag("force"), needs_version=True)
+    return WriteOptions(_manager(request), bool(query.get("dryRun")), request.flag("force"), needs_version=True)
 
 
 def _dry_run_causes(asked: list[str]) -> list[StatusCause]:
@@ -191,3 +191,8 @@ def parse_integer(text: str) -> int:
 def _refuse(kind: Resource, found: list[StatusCause]) -> None:
     if found:
         raise errors.invalid(kind, "", found)
+
+
+def _manager(request: Request) -> str:
+    """The field manager: by name, else the program in the user agent."""
+    return request.query.get("fieldManager") or request.headers.get("user-agent", "").partition("/")[0] or "unknown"

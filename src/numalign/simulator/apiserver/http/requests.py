@@ -1,16 +1,14 @@
-"""Requests and responses as values, between the connections and the verbs.
+"""What requests mean to the API server, and responses for its verbs.
 
-`connections` makes a `Request` of the bytes and writes the `Response`; a `WatchRequest` is the result of a request that
-opens a watch. `request_info` resolves a path to resource, namespace, name and subresource. Unknown groups get a 404 in
+`routes` answers a `Request` of `process.http` with a `Response`, or with a `WatchRequest` if it opens a watch.
+`request_info` resolves a path to resource, namespace, name and subresource. Unknown groups get a 404 in
 plain text, as the real server's outermost handler answers; unknown paths within a group get a Status."""
 
-from collections.abc import Mapping
-from functools import cached_property
 from typing import Any, Final
-from urllib.parse import parse_qsl, unquote
 
 from msgspec import Struct
 
+from numalign.process.http.messages import JSON, TEXT, Response
 from numalign.simulator import trees
 from numalign.simulator.apiserver.schemas.registry import Registry
 from numalign.simulator.apiserver.storage import errors
@@ -19,52 +17,8 @@ from numalign.simulator.apiserver.storage.resources import NAMESPACES, PODS, Res
 from numalign.simulator.apiserver.verbs.list import SelectionPredicate
 from numalign.simulator.apiserver.verbs.watch import WatchStart
 
-JSON: Final = "application/json"
-TEXT: Final = "text/plain; charset=utf-8"
 NAMESPACE_SUBRESOURCES: Final = frozenset({"status", "finalize"})
 """The subresources of a namespace; any other segment after its name is a resource within it."""
-
-
-class Request:
-    """Keeps only the headers that the server reads."""
-
-    def __init__(self, method: str, target: bytes, headers: Mapping[str, str], body: bytes = b"") -> None:
-        path, _, query = target.decode("latin-1").partition("?")
-        self.method = method
-        self.path = unquote(path) if "%" in path else path
-        self.headers = headers
-        self.body = body
-        self._query = query
-
-    @cached_property
-    def query(self) -> dict[str, str]:
-        return dict(parse_qsl(self._query, keep_blank_values=True)) if self._query else {}
-
-    @property
-    def accept(self) -> str:
-        return self.headers.get("accept", "")
-
-    @property
-    def content_type(self) -> str:
-        return self.headers.get("content-type", "")
-
-    @property
-    def manager(self) -> str:
-        """The field manager: by name, else the program in the user agent."""
-        return self.query.get("fieldManager") or self.headers.get("user-agent", "").partition("/")[0] or "unknown"
-
-    def flag(self, name: str) -> bool:
-        return self.query.get(name, "").lower() in ("1", "true", "t")
-
-
-class Response:
-    __slots__ = ("body", "code", "content_type", "headers")
-
-    def __init__(self, code: int, body: bytes, content_type: str = JSON, headers: tuple[tuple[str, str], ...] = ()):
-        self.code = code
-        self.body = body
-        self.content_type = content_type
-        self.headers = headers
 
 
 class WatchRequest:

@@ -10,8 +10,8 @@ from typing import Any, Final, Literal
 
 import yaml
 
+from numalign.process.http.messages import Request, Response
 from numalign.simulator import trees
-from numalign.simulator.apiserver.http.requests import Request, Response
 from numalign.simulator.apiserver.storage import errors
 from numalign.simulator.apiserver.storage.resources import Resource
 from numalign.simulator.apiserver.storage.store import StoredObject

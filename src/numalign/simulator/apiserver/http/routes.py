@@ -7,9 +7,10 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
+from numalign.process.http.messages import Request, Response
 from numalign.simulator import trees
 from numalign.simulator.apiserver.http import bodies, nonresource, options, requests, responses
-from numalign.simulator.apiserver.http.requests import Request, RequestInfo, Response, WatchRequest
+from numalign.simulator.apiserver.http.requests import RequestInfo, WatchRequest
 from numalign.simulator.apiserver.storage import errors
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import PODS, REVIEWS, Resource

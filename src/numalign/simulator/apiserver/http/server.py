@@ -1,12 +1,12 @@
 """Serves an `Api` over HTTP/1.1, and makes the certificates for TLS.
 
 `simulator.hosting` and tests enter `serve`. The server speaks plain HTTP unless certificates are given, accepts every
-client unless a token is given, and listens on loopback addresses only unless `anywhere` is set.
+client but pages of other sites unless a token is given, and listens on loopback addresses only unless `anywhere` is
+set.
 
 `make_certificates` writes the server's certificate and key and the certificate of their authority into the caller's
 directory, for `cluster up --tls`. Only the owner can read the key; the authority's private key is never written."""
 
-import asyncio
 import ipaddress
 import os
 import socket
@@ -22,7 +22,10 @@ from msgspec import Struct
 from numalign.api.errors import BadObject
 from numalign.process import certificates
 from numalign.process.certificates import YEAR, CryptographyMissing, Validity
-from numalign.simulator.apiserver.http.connections import Connection
+from numalign.process.http import listen
+from numalign.process.http.limits import Limits
+from numalign.process.http.origins import Hosts
+from numalign.simulator.apiserver.http import application
 from numalign.simulator.apiserver.http.routes import Router
 from numalign.simulator.apiserver.verbs.api import Api
 
@@ -64,6 +67,7 @@ class ListenOptions(Struct, frozen=True):
     certificates: Certificates | None = None
     token: str = ""
     anywhere: bool = False
+    limits: Limits = application.LIMITS
 
 
 class Address(Struct, frozen=True):
@@ -85,19 +89,12 @@ async def serve(api: Api, listening: ListenOptions = LOOPBACK) -> AsyncIterator[
     """Serves until the block ends; watches are closed in order."""
     if not (listening.anywhere or is_loopback(listening.host)):
         raise ValueError(f"{listening.host} can be reached from other machines; set `anywhere` to allow this")
-    serving, connections = Router(api.state), set[Connection]()
     context = listening.certificates.context() if listening.certificates is not None else None
-    server = await asyncio.get_running_loop().create_server(
-        lambda: Connection(serving, connections, listening.token), listening.host, listening.port, ssl=context
-    )
-    try:
-        port = server.sockets[0].getsockname()[1]
+    # Browsers do not know the token. Clients that do may be proxies, which pass on the headers of a browser.
+    hosts = None if listening.token else Hosts((listening.host, *HOSTS))
+    served = application.served(Router(api.state), listening.token, hosts, listening.limits)
+    async with listen.listening(served, (listening.host, listening.port), context) as port:
         yield Address(listening.host, port, secure=context is not None)
-    finally:
-        server.close()
-        for connection in list(connections):
-            connection.stop()
-        await server.wait_closed()
 
 
 def is_loopback(host: str) -> bool:

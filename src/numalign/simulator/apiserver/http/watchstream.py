@@ -1,15 +1,15 @@
 """A watch on a connection: events as chunks of one response, with bookmarks and an orderly end.
 
-`connections` opens a `WatchStream`. Events of one turn of the event loop are sent in one write. The bytes of an event
-are made once and shared by all watchers that receive plain JSON. A watcher that does not read is disconnected; it can
-list and watch again."""
+`application` makes a `WatchStream` for a request, and its connection opens it. Events of one turn of the event loop are
+sent in one write. The bytes of an event are made once and shared by all watchers that receive plain JSON. A watcher
+that does not read is disconnected; it can list and watch again."""
 
 import asyncio
-from collections.abc import Callable
 from typing import Final
 
+from numalign.process.http.connection import Connection
 from numalign.simulator import trees
-from numalign.simulator.apiserver.http import responses
+from numalign.simulator.apiserver.http import requests, responses
 from numalign.simulator.apiserver.http.requests import WatchRequest
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.verbs import conversion
@@ -23,19 +23,14 @@ HEAD: Final = (
 )
 END: Final = b"0\r\n\r\n"
 BOOKMARK_EVERY: Final = 60.0
-MAX_UNSENT: Final = 32 * 1024 * 1024
-"""Unsent bytes above which the watcher is disconnected."""
 LINE: Final = len(b'{"type":"","object":}\n')
 
 
 class WatchStream:
-    def __init__(
-        self, state: ServerState, watch: WatchRequest, transport: asyncio.Transport, ended: Callable[[], None]
-    ) -> None:
+    def __init__(self, state: ServerState, watch: WatchRequest) -> None:
+        """Raises StatusError if the client accepts no form that the server has."""
         self._state = state
         self._request = watch
-        self._transport = transport
-        self._ended = ended
         self._loop = asyncio.get_running_loop()
         self._form = responses.negotiate(watch.accept)
         self._had_columns = False
@@ -44,15 +39,16 @@ class WatchStream:
         self._watch = Watch(state.store, watch.resource, watch.predicate, self._take)
         self._is_open = True
 
-    def open(self) -> None:
-        """Raises StatusError if the watch cannot start; a version that is too old is reported within the stream."""
-        watch = self._request
+    def open(self, connection: Connection) -> None:
+        """Responds with an error if the watch cannot start; a version that is too old is reported within the stream."""
+        watch, self._connection = self._request, connection
         try:
             first = self._watch.begin(watch.since)
         except StatusError as problem:
             if problem.code != 410:
-                raise
-            self._transport.write(HEAD + _chunk({"type": "ERROR", "object": problem.status()}) + END)
+                self.close()
+                return connection.finish(requests.error_response(problem))
+            connection.write(HEAD + _chunk({"type": "ERROR", "object": problem.status()}) + END)
             return self._finish()
         self._waiting = [HEAD, *(self._encoded(seen) for seen in first)]
         if watch.since.initial and watch.bookmarks:
@@ -78,7 +74,7 @@ class WatchStream:
 
     def _finish(self) -> None:
         self.close()
-        self._ended()
+        self._connection.finish()
 
     def _take(self, seen: WatchEvent) -> None:
         if not self._waiting:
@@ -89,10 +85,7 @@ class WatchStream:
         if not self._waiting:
             return
         waiting, self._waiting = self._waiting, []
-        self._transport.write(b"".join(waiting))
-        if self._transport.get_write_buffer_size() > MAX_UNSENT:
-            self.close()
-            self._transport.abort()
+        self._connection.write(b"".join(waiting))
 
     def _mark(self) -> None:
         self._waiting.append(self._bookmark({}))

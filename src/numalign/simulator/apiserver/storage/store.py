@@ -160,13 +160,13 @@ class Store:
         """Stores `tree` as the new state. The caller must not change it afterwards; `before` is `old`, decoded."""
         version = self._next()
         entry = encode_object(resource, tree, version)
-        self._tell(resource, StoreEvent("MODIFIED" if old else "ADDED", version, entry, old, {}), tree, before)
+        self._notify(resource, StoreEvent("MODIFIED" if old else "ADDED", version, entry, old, {}), tree, before)
         return entry
 
     def remove(self, resource: Resource, tree: Tree, old: StoredObject, before: Tree) -> None:
         """Deletes the object, whose last state is `tree`."""
         version = self._next()
-        self._tell(
+        self._notify(
             resource, StoreEvent("DELETED", version, encode_object(resource, tree, version), old, {}), tree, before
         )
 
@@ -176,7 +176,7 @@ class Store:
         self.version += 1
         return self.version
 
-    def _tell(self, resource: Resource, event: StoreEvent, tree: Tree, before: Tree | None) -> None:
+    def _notify(self, resource: Resource, event: StoreEvent, tree: Tree, before: Tree | None) -> None:
         collection, entry = self.collection(resource), event.entry
         collection.put(entry.key, event.old, None if event.kind == "DELETED" else entry)
         collection.watch_cache.append(event)

@@ -6,10 +6,11 @@ objects at the same time give the same table."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import reduce
 from typing import Any, Final
 
+from numalign.simulator import clock
 from numalign.simulator.trees import Tree
 
 UNKNOWN: Final = "<unknown>"
@@ -26,24 +27,16 @@ UNSET: Final = "<unset>"
 
 def age_since(stamp: str | None, now: datetime) -> str:
     """The age of an RFC 3339 timestamp; `<unknown>` if there is none."""
-    if not stamp:
-        return UNKNOWN
-    then = parsed_time(stamp)
-    return INVALID_AGE if then is None else human_duration((now - then).total_seconds())
+    return duration(clock.seconds_since(stamp, now)) if stamp else UNKNOWN
 
 
 def duration_between(start: str, end: str) -> str:
-    first, last = parsed_time(start), parsed_time(end)
-    return INVALID_AGE if first is None or last is None else human_duration((last - first).total_seconds())
+    last = clock.parsed(end)
+    return INVALID_AGE if last is None else duration(clock.seconds_since(start, last))
 
 
-def parsed_time(stamp: str) -> datetime | None:
-    """The time, or None if this is not a timestamp."""
-    try:
-        then = datetime.fromisoformat(stamp)
-    except ValueError:
-        return None
-    return then if then.tzinfo else then.replace(tzinfo=UTC)
+def duration(seconds: float | None) -> str:
+    return INVALID_AGE if seconds is None else human_duration(seconds)
 
 
 def human_duration(duration: float) -> str:

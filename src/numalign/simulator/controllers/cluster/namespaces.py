@@ -60,7 +60,7 @@ def reconcile(namespace: Tree, contents: Contents, now: datetime) -> list[Action
         for each in objects
         if not each["metadata"].get("deletionTimestamp")
     ]
-    status = (namespace.get("status") or {}) | {"conditions": _told(namespace, left, now)}
+    status = (namespace.get("status") or {}) | {"conditions": _deletion_conditions(namespace, left, now)}
     return [*removed, *actions.status(NAMESPACES, namespace, status), Requeue(PATIENCE)]
 
 
@@ -72,7 +72,7 @@ def _finalized(namespace: Tree) -> list[Action]:
     return [Update(NAMESPACES, namespace | {"spec": spec | {"finalizers": finalizers}}, "finalize")]
 
 
-def _told(namespace: Tree, left: Contents, now: datetime) -> conditions.Conditions:
+def _deletion_conditions(namespace: Tree, left: Contents, now: datetime) -> conditions.Conditions:
     counts = sorted(
         f"{resource.plural}.{resource.group} has {len(left[resource])} resource instances" for resource in left
     )
@@ -83,14 +83,14 @@ def _told(namespace: Tree, left: Contents, now: datetime) -> conditions.Conditio
     waits = [f"{finalizer} in {held[finalizer]} resource instances" for finalizer in sorted(held)]
     listed = conditions.listed(namespace)
     for kind, reason, message in FINE:
-        told = conditions.made(kind, "False", reason, message)
+        condition = conditions.made(kind, "False", reason, message)
         if kind == "NamespaceContentRemaining":
             message = f"Some resources are remaining: {', '.join(counts)}"
-            told = conditions.made(kind, "True", "SomeResourcesRemain", message)
+            condition = conditions.made(kind, "True", "SomeResourcesRemain", message)
         elif kind == "NamespaceFinalizersRemaining" and waits:
             message = f"Some content in the namespace has finalizers remaining: {', '.join(waits)}"
-            told = conditions.made(kind, "True", "SomeFinalizersRemain", message)
-        listed = conditions.put(listed, told, now)
+            condition = conditions.made(kind, "True", "SomeFinalizersRemain", message)
+        listed = conditions.put(listed, condition, now)
     return listed
 
 

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
+from numalign.simulator import clock
 from numalign.simulator.apiserver.storage.resources import LEASES, NODES, PODS
 from numalign.simulator.apiserver.verbs.api import Change
-from numalign.simulator.controllers.framework import conditions, matching, moments, pods
+from numalign.simulator.controllers.framework import conditions, matching, pods
 from numalign.simulator.controllers.framework.actions import Action, Delete, MergePatch, RecordEvent, Requeue, Update
 from numalign.simulator.controllers.framework.runner import ControllerContext
 from numalign.simulator.controllers.framework.views import Key, full_name, key_of
@@ -107,9 +108,9 @@ def _lost(node: Tree, on_node: Sequence[Tree], now: datetime) -> list[Action]:
 def _unknown(kind: str, before: Tree | None) -> Tree:
     if before is None:
         return conditions.made(kind, "Unknown", "NodeStatusNeverUpdated", "Kubelet never posted node status.")
-    told = conditions.made(kind, "Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.")
+    unknown = conditions.made(kind, "Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.")
     # The time of the last heartbeat stays as the kubelet wrote it.
-    return told | {key: before[key] for key in ("lastHeartbeatTime",) if key in before}
+    return unknown | {key: before[key] for key in ("lastHeartbeatTime",) if key in before}
 
 
 def _notices_unready(node: Tree, on_node: Sequence[Tree], now: datetime) -> list[Action]:
@@ -128,7 +129,7 @@ def _unready_pods(on_node: Sequence[Tree], now: datetime) -> list[Action]:
     actions: list[Action] = []
     for pod in filter(pods.is_ready, on_node):
         ready = conditions.find(conditions.listed(pod), "Ready") or {}
-        unready = ready | {"status": "False", "lastTransitionTime": moments.written(now)}
+        unready = ready | {"status": "False", "lastTransitionTime": clock.text(now)}
         listed = [unready if each is ready else each for each in conditions.listed(pod)]
         body = {"metadata": {"uid": pod["metadata"]["uid"]}, "status": {"conditions": listed}}
         actions += [
@@ -145,7 +146,7 @@ def _tainted(node: Tree, now: datetime) -> list[Action]:
     kept = [taint for taint in before if taint["key"] not in OURS or _identity(taint) in wanted]
     there = {_identity(taint) for taint in kept}
     added = [
-        {"key": key, "effect": effect, "timeAdded": moments.written(now)}
+        {"key": key, "effect": effect, "timeAdded": clock.text(now)}
         for key, effect in wanted
         if (key, effect) not in there
     ]

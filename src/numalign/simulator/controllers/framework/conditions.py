@@ -5,7 +5,7 @@ All controllers use it; `stamps` names the timestamps that a kind of condition h
 from collections.abc import Sequence
 from datetime import datetime
 
-from numalign.simulator.controllers.framework import moments
+from numalign.simulator import clock
 from numalign.simulator.trees import Tree
 
 Conditions = list[Tree]
@@ -35,7 +35,7 @@ def put(conditions: Sequence[Tree], condition: Tree, now: datetime, *stamps: str
     old = find(conditions, condition["type"])
     if old is not None and all(old.get(key) == value for key, value in condition.items()):
         return list(conditions)
-    written = moments.written(now)
+    written = clock.text(now)
     stays = old is not None and old.get("status") == condition["status"]
     times = dict.fromkeys(stamps, written)
     times["lastTransitionTime"] = (old or {}).get("lastTransitionTime", written) if stays else written

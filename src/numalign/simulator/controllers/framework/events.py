@@ -10,10 +10,10 @@ from typing import Final, TypeVar
 
 from msgspec import Struct
 
+from numalign.simulator import clock
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import EVENTS
 from numalign.simulator.apiserver.verbs.api import Api, Patch
-from numalign.simulator.controllers.framework import moments
 from numalign.simulator.trees import Tree
 
 V = TypeVar("V")
@@ -156,7 +156,7 @@ class EventRecorder:
         body = {
             "count": write.count,
             "message": write.message,
-            "lastTimestamp": moments.written(self._api.clock.wall()),
+            "lastTimestamp": clock.text(self._api.clock.wall()),
         }
         self._api.patch(EVENTS, name, namespace, Patch("merge", body))
 
@@ -175,8 +175,8 @@ class EventRecorder:
             "source": {"component": self._component},
             "reportingComponent": self._component,
             "reportingInstance": "",
-            "firstTimestamp": moments.written(wall),
-            "lastTimestamp": moments.written(wall),
+            "firstTimestamp": clock.text(wall),
+            "lastTimestamp": clock.text(wall),
             "count": 1,
         }
 

@@ -14,8 +14,9 @@ from typing import Final
 import msgspec
 
 from numalign.api.objects.pod import FINISHED
+from numalign.simulator import clock
 from numalign.simulator.apiserver.storage.resources import Resource
-from numalign.simulator.controllers.framework import conditions, moments, owners
+from numalign.simulator.controllers.framework import conditions, owners
 from numalign.simulator.trees import Tree
 
 MOST_AT_ONCE: Final = 500
@@ -60,7 +61,7 @@ def unavailable_for(pod: Tree, min_ready: int, now: datetime) -> float:
 
 def ready_for(pod: Tree, now: datetime) -> float:
     ready = conditions.find(conditions.listed(pod), "Ready") or {}
-    return moments.since(ready.get("lastTransitionTime"), now) or 0.0
+    return clock.seconds_since(ready.get("lastTransitionTime"), now) or 0.0
 
 
 def restarts(pod: Tree) -> int:
@@ -84,7 +85,7 @@ def victims(active: Sequence[Tree], count: int, now: datetime) -> list[Tree]:
             -crowded[node],
             _doubling(ready_for(pod, now)) if ready else 0,
             -restarts(pod),
-            _doubling(moments.since(pod["metadata"].get("creationTimestamp"), now) or 0.0),
+            _doubling(clock.seconds_since(pod["metadata"].get("creationTimestamp"), now) or 0.0),
             pod["metadata"].get("uid", ""),
         )
 

@@ -15,7 +15,9 @@ from typing import Final, Generic, Protocol, TypeVar
 from numalign.kube.backoff import Exponential
 from numalign.simulator import trees
 from numalign.simulator.apiserver.storage.errors import StatusError
-from numalign.simulator.apiserver.verbs.api import Api, Patch
+from numalign.simulator.apiserver.storage.resources import Resource
+from numalign.simulator.apiserver.verbs.api import Api, Change, Patch
+from numalign.simulator.controllers.framework import owners
 from numalign.simulator.controllers.framework.actions import (
     Action,
     Create,
@@ -75,7 +77,9 @@ class ActionPerformer:
             raise
         if owner is not None:
             self.refused.pop(owner["metadata"]["uid"], None)
-            self._tell(owner, "SuccessfulCreate", f"Created {action.resource.singular}: {created['metadata']['name']}")
+            self._record(
+                owner, "SuccessfulCreate", f"Created {action.resource.singular}: {created['metadata']['name']}"
+            )
 
     def _remove(self, action: Delete) -> None:
         metadata = action.target["metadata"]
@@ -96,9 +100,9 @@ class ActionPerformer:
                 self._recorder.record(action.owner, "Warning", "FailedDelete", f"Error deleting: {refusal.message}")
             raise
         if action.owner is not None:
-            self._tell(action.owner, "SuccessfulDelete", f"Deleted {action.resource.singular}: {metadata['name']}")
+            self._record(action.owner, "SuccessfulDelete", f"Deleted {action.resource.singular}: {metadata['name']}")
 
-    def _tell(self, owner: Tree, reason: str, message: str) -> None:
+    def _record(self, owner: Tree, reason: str, message: str) -> None:
         self._recorder.record(owner, "Normal", reason, message)
 
 
@@ -170,6 +174,12 @@ class ControllerContext:
     def enqueue(self, key: Key, after: float = LATENCY) -> None:
         self.queue.add(key, self.api.clock.now() + after)
         self.wake.set()
+
+    def enqueue_controller(self, change: Change, resource: Resource) -> None:
+        """Enqueues the controller of the changed object, if it is of this resource."""
+        held = owners.controller(change.tree)
+        if held is not None and held["kind"] == resource.kind:
+            self.enqueue((change.key[0], held["name"]))
 
 
 class Controller(Protocol):

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
+from numalign.simulator import clock
 from numalign.simulator.apiserver.storage.resources import (
     DEPLOYMENTS,
     PODDISRUPTIONBUDGETS,
@@ -16,7 +17,7 @@ from numalign.simulator.apiserver.storage.resources import (
     Resource,
 )
 from numalign.simulator.apiserver.verbs.api import Change
-from numalign.simulator.controllers.framework import actions, conditions, matching, moments, owners, pods
+from numalign.simulator.controllers.framework import actions, conditions, matching, owners, pods
 from numalign.simulator.controllers.framework.actions import Action, RecordEvent, Requeue
 from numalign.simulator.controllers.framework.runner import ControllerContext
 from numalign.simulator.controllers.framework.views import Key, Views
@@ -84,7 +85,10 @@ def reconcile(budget: Tree, selected: Sequence[Tree], scale: int | None, now: da
     expected = _expected(budget, selected, scale)
     nothing = [] if selected else [RecordEvent(budget, "NoPods", "No matching pods found")]
     if expected is None:
-        return [*nothing, *_told(budget, (budget.get("status") or {}) | {"disruptionsAllowed": 0}, "SyncFailed", now)]
+        return [
+            *nothing,
+            *_status_update(budget, (budget.get("status") or {}) | {"disruptionsAllowed": 0}, "SyncFailed", now),
+        ]
     count, healthy_needed = expected
     healthy = sum(pods.is_ready(pod) and _stays(pod, disrupted) for pod in selected)
     allowed = max(0, healthy - healthy_needed) if count > 0 else 0
@@ -95,8 +99,8 @@ def reconcile(budget: Tree, selected: Sequence[Tree], scale: int | None, now: da
         "disruptionsAllowed": allowed,
         "observedGeneration": budget["metadata"].get("generation", 0),
     } | ({"disruptedPods": disrupted} if disrupted else {})
-    told = _told(budget, status, "SufficientPods" if allowed else "InsufficientPods", now)
-    return [*(nothing if told else []), *told, *again]
+    update = _status_update(budget, status, "SufficientPods" if allowed else "InsufficientPods", now)
+    return [*(nothing if update else []), *update, *again]
 
 
 def _expected(budget: Tree, selected: Sequence[Tree], scale: int | None) -> tuple[int, int] | None:
@@ -121,14 +125,14 @@ def _disrupted(budget: Tree, selected: Sequence[Tree], now: datetime) -> tuple[T
     written = (budget.get("status") or {}).get("disruptedPods") or {}
     there = {pod["metadata"]["name"] for pod in selected if not pods.is_terminating(pod)}
     until = timedelta(seconds=DELETION_TIMEOUT)
-    kept = {name: at for name, at in written.items() if name in there and (moments.read(at) or now) + until > now}
-    waits = [DELETION_TIMEOUT - (moments.since(at, now) or 0.0) for at in kept.values()]
+    kept = {name: at for name, at in written.items() if name in there and (clock.parsed(at) or now) + until > now}
+    waits = [DELETION_TIMEOUT - (clock.seconds_since(at, now) or 0.0) for at in kept.values()]
     return kept, [Requeue(min(waits))] if waits else []
 
 
-def _told(budget: Tree, status: Tree, reason: str, now: datetime) -> list[Action]:
+def _status_update(budget: Tree, status: Tree, reason: str, now: datetime) -> list[Action]:
     message = "found no controllers for some of the pods" if reason == "SyncFailed" else ""
-    told = conditions.made("DisruptionAllowed", str(reason == "SufficientPods"), reason, message)
-    told["observedGeneration"] = budget["metadata"].get("generation", 0)
-    listed = conditions.put(conditions.listed(budget), told, now)
+    condition = conditions.made("DisruptionAllowed", str(reason == "SufficientPods"), reason, message)
+    condition["observedGeneration"] = budget["metadata"].get("generation", 0)
+    listed = conditions.put(conditions.listed(budget), condition, now)
     return actions.status(PODDISRUPTIONBUDGETS, budget, status | {"conditions": listed})

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
+from numalign.simulator import clock
 from numalign.simulator.apiserver.storage.resources import DAEMONSETS, NODES, PODS
 from numalign.simulator.apiserver.verbs.api import Change
-from numalign.simulator.controllers.framework import actions, matching, moments, owners, pods
+from numalign.simulator.controllers.framework import actions, matching, owners, pods
 from numalign.simulator.controllers.framework.actions import Action, Create, Delete, RecordEvent, Requeue
 from numalign.simulator.controllers.framework.runner import ControllerContext
 from numalign.simulator.controllers.framework.views import Key, full_name
@@ -36,13 +37,8 @@ class DaemonSets:
     def setup(self, context: ControllerContext) -> None:
         self._context = context
         context.views.watch(DAEMONSETS, lambda change: context.enqueue(change.key))
-        context.views.watch(PODS, self._pod_changed)
+        context.views.watch(PODS, lambda change: context.enqueue_controller(change, DAEMONSETS))
         context.views.watch(NODES, self._node_changed)
-
-    def _pod_changed(self, change: Change) -> None:
-        held = owners.controller(change.tree)
-        if held is not None and held["kind"] == DAEMONSETS.kind:
-            self._context.enqueue((change.key[0], held["name"]))
 
     def _node_changed(self, change: Change) -> None:
         if change.old is not None and _decisive(change.old) == _decisive(change.tree):
@@ -69,14 +65,14 @@ def _decisive(node: Tree) -> tuple[object, ...]:
 def reconcile(daemonset: Tree, owned: Sequence[Tree], nodes: Sequence[Tree], now: datetime) -> list[Action]:
     digest = pods.digest(daemonset["spec"]["template"])
     by_node = _by_node(owned)
-    told = actions.status(DAEMONSETS, daemonset, status(daemonset, by_node, nodes, now))
+    update = actions.status(DAEMONSETS, daemonset, status(daemonset, by_node, nodes, now))
     if daemonset["metadata"].get("deletionTimestamp"):
-        return told
+        return update
     spec = daemon_template(daemonset, digest)["spec"]
     managed = [
         action for node in nodes for action in _managed(daemonset, node, by_node.get(_name(node), []), spec, now)
     ]
-    return [*told, *(managed or _rolled(daemonset, by_node, digest, now))]
+    return [*update, *(managed or _rolled(daemonset, by_node, digest, now))]
 
 
 def target(pod: Tree) -> str:
@@ -121,7 +117,7 @@ def _managed(daemonset: Tree, node: Tree, there: Sequence[Tree], spec: Tree, now
 
 def _replaced(daemonset: Tree, pod: Tree, now: datetime) -> list[Action]:
     # A kubelet that rejects the pod would reject a replacement at once.
-    age = moments.since(pod["metadata"].get("creationTimestamp"), now)
+    age = clock.seconds_since(pod["metadata"].get("creationTimestamp"), now)
     if pods.phase(pod) == "Failed" and age is not None and age < FAILED_PODS_STAY:
         return [Requeue(FAILED_PODS_STAY - age)]
     where = f"{full_name(pod)} on node {target(pod)}"

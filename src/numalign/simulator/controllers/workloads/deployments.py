@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from numalign.simulator import clock
 from numalign.simulator.apiserver.storage.resources import DEPLOYMENTS, PODS, REPLICASETS
 from numalign.simulator.apiserver.verbs.api import Change
-from numalign.simulator.controllers.framework import actions, conditions, moments, owners, pods
+from numalign.simulator.controllers.framework import actions, conditions, owners, pods
 from numalign.simulator.controllers.framework.actions import (
     Action,
     Create,
@@ -66,7 +67,7 @@ def recheck(deployment: Tree, status: Tree, now: datetime) -> float | None:
     if is_complete(deployment, status) or progressing["reason"] == TIMED_OUT:
         return None
     # One second more, because timestamps have whole seconds.
-    return max(0.0, seconds - (moments.since(progressing.get(UPDATED), now) or 0.0)) + 1
+    return max(0.0, seconds - (clock.seconds_since(progressing.get(UPDATED), now) or 0.0)) + 1
 
 
 def paused(deployment: Tree, now: datetime) -> Conditions | None:
@@ -135,7 +136,7 @@ def _put(listed: Conditions, status: str, reason: str, message: str, now: dateti
 
 
 def _touched(listed: Conditions, now: datetime) -> Conditions:
-    return [each | {UPDATED: moments.written(now)} if each["type"] == PROGRESSING else each for each in listed]
+    return [each | {UPDATED: clock.text(now)} if each["type"] == PROGRESSING else each for each in listed]
 
 
 def _has_progressed(deployment: Tree, counts: Tree) -> bool:
@@ -152,7 +153,7 @@ def _has_progressed(deployment: Tree, counts: Tree) -> bool:
 def _is_late(deployment: Tree, found: Tree | None, now: datetime) -> bool:
     if found is None or found["reason"] == DONE:
         return False
-    elapsed, seconds = moments.since(found.get(UPDATED), now), deadline(deployment)
+    elapsed, seconds = clock.seconds_since(found.get(UPDATED), now), deadline(deployment)
     return found["reason"] == TIMED_OUT or (elapsed is not None and seconds is not None and elapsed > seconds)
 
 
@@ -439,13 +440,8 @@ class Deployments:
     def setup(self, context: ControllerContext) -> None:
         self._context = context
         context.views.watch(DEPLOYMENTS, lambda change: context.enqueue(change.key))
-        context.views.watch(REPLICASETS, self._replicaset_changed)
+        context.views.watch(REPLICASETS, lambda change: context.enqueue_controller(change, DEPLOYMENTS))
         context.views.watch(PODS, self._pod_changed)
-
-    def _replicaset_changed(self, change: Change) -> None:
-        held = owners.controller(change.tree)
-        if held is not None and held["kind"] == DEPLOYMENTS.kind:
-            self._context.enqueue((change.key[0], held["name"]))
 
     def _pod_changed(self, change: Change) -> None:
         # Only deleted pods matter: Recreate waits for the last pod of the old template.
@@ -476,7 +472,7 @@ def reconcile(deployment: Tree, sets: Sequence[Tree], running: set[str], now: da
     """`running` holds the uids of ReplicaSets that still have pods; Recreate waits for them."""
     ordered = pods.oldest_first(sets)
     if deployment["metadata"].get("deletionTimestamp"):
-        return _told(deployment, ordered, None, now)
+        return _status_update(deployment, ordered, None, now)
     if (listed := paused(deployment, now)) is not None:
         return actions.status(DEPLOYMENTS, deployment, (deployment.get("status") or {}) | {"conditions": listed})
     new = newest(deployment, ordered)
@@ -486,7 +482,7 @@ def reconcile(deployment: Tree, sets: Sequence[Tree], running: set[str], now: da
         # This changes the Deployment itself, which triggers the next reconciliation.
         return steps
     created = next((step.tree for step in steps if isinstance(step, Create)), None)
-    return [*steps, *_told(deployment, ordered, new, now, created)]
+    return [*steps, *_status_update(deployment, ordered, new, now, created)]
 
 
 def _step(deployment: Tree, new: Tree | None, old: Sequence[Tree], running: set[str]) -> list[Action]:
@@ -545,8 +541,8 @@ def _was_scaled(deployment: Tree, new: Tree | None, old: Sequence[Tree]) -> bool
 
 
 def _scaled(deployment: Tree, new: Tree | None, old: Sequence[Tree], within: RolloutLimits) -> list[Action]:
-    everyone = [*old, *([new] if new is not None else [])]
-    active = [each for each in everyone if replicasets.replicas(each)]
+    every = [*old, *([new] if new is not None else [])]
+    active = [each for each in every if replicasets.replicas(each)]
     if len(active) <= 1:
         alone = active[0] if active else new if new is not None else old[-1] if old else None
         return [] if alone is None else resized(deployment, [alone], {alone["metadata"]["name"]: within.replicas})
@@ -565,7 +561,7 @@ def _tidied_when_done(deployment: Tree, old: Sequence[Tree]) -> list[Action]:
     return tidied(deployment, old) if is_done else []
 
 
-def _told(
+def _status_update(
     deployment: Tree, sets: Sequence[Tree], new: Tree | None, now: datetime, created: Tree | None = None
 ) -> list[Action]:
     status = new_status(deployment, sets, new, bounds(deployment).least, now)

@@ -13,9 +13,9 @@ from datetime import datetime
 from typing import Final
 
 from numalign.kube.backoff import Exponential
+from numalign.simulator import clock
 from numalign.simulator.apiserver.storage.resources import JOBS, PODS
-from numalign.simulator.apiserver.verbs.api import Change
-from numalign.simulator.controllers.framework import actions, conditions, moments, owners, pods
+from numalign.simulator.controllers.framework import actions, conditions, owners, pods
 from numalign.simulator.controllers.framework.actions import Action, Create, Delete, MergePatch, RecordEvent, Requeue
 from numalign.simulator.controllers.framework.runner import ControllerContext
 from numalign.simulator.controllers.framework.views import Key
@@ -173,9 +173,9 @@ def _finish_time(pod: Tree) -> datetime | None:
     statuses = (pod.get("status") or {}).get("containerStatuses") or ()
     states = [(each.get("state") or {}).get("terminated") or {} for each in statuses]
     if states and all("finishedAt" in state for state in states):
-        return moments.read(max(state["finishedAt"] for state in states))
+        return clock.parsed(max(state["finishedAt"] for state in states))
     ready = conditions.find(conditions.listed(pod), "Ready") or {}
-    return moments.read(ready.get("lastTransitionTime") or pod["metadata"].get("creationTimestamp"))
+    return clock.parsed(ready.get("lastTransitionTime") or pod["metadata"].get("creationTimestamp"))
 
 
 def _restarts_exceeded(job: Tree, active: Sequence[Tree]) -> bool:
@@ -198,12 +198,7 @@ class Jobs:
     def setup(self, context: ControllerContext) -> None:
         self._context = context
         context.views.watch(JOBS, lambda change: context.enqueue(change.key))
-        context.views.watch(PODS, self._pod_changed)
-
-    def _pod_changed(self, change: Change) -> None:
-        held = owners.controller(change.tree)
-        if held is not None and held["kind"] == JOBS.kind:
-            self._context.enqueue((change.key[0], held["name"]))
+        context.views.watch(PODS, lambda change: context.enqueue_controller(change, JOBS))
 
     def reconcile(self, key: Key) -> Iterable[Action]:
         views = self._context.views
@@ -219,11 +214,11 @@ def reconcile(job: Tree, owned: Sequence[Tree], now: datetime) -> list[Action]:
     counted = tally(job, owned, now)
     end = _end(job, counted, now)
     adjusted = _ended(job, counted) if end else _adjusted(job, counted, now)
-    status, told = _status(job, counted, adjusted, end, now)
+    status, events = _status(job, counted, adjusted, end, now)
     done = [pod for pod in owned if is_tracked(pod) and (end or not pods.is_active(pod))]
     # The status is written before the finalizers are removed, so no pod is lost. Both happen in one reconciliation, so
     # no pod is counted twice.
-    return [*actions.status(JOBS, job, status), *told, *map(_released, done), *_deadline(job, status, now), *adjusted]
+    return [*actions.status(JOBS, job, status), *events, *map(_released, done), *_deadline(job, status, now), *adjusted]
 
 
 def _finished(job: Tree) -> Tree | None:
@@ -234,7 +229,7 @@ def _finished(job: Tree) -> Tree | None:
 def _expired(job: Tree, now: datetime) -> list[Action]:
     """Deletes the job after ttlSecondsAfterFinished."""
     seconds, end = job["spec"].get("ttlSecondsAfterFinished"), _finished(job) or {}
-    passed = moments.since(end.get("lastTransitionTime"), now)
+    passed = clock.seconds_since(end.get("lastTransitionTime"), now)
     if seconds is None or passed is None or job["metadata"].get("deletionTimestamp"):
         return []
     return [Delete(JOBS, job, propagation="Foreground")] if passed >= seconds else [Requeue(seconds - passed)]
@@ -260,7 +255,7 @@ def _end(job: Tree, counted: JobTally, now: datetime) -> tuple[str, str, str] | 
 def _overdue(job: Tree, now: datetime) -> float | None:
     """Seconds until activeDeadlineSeconds; None without a deadline."""
     seconds = job["spec"].get("activeDeadlineSeconds")
-    passed = moments.since((job.get("status") or {}).get("startTime"), now)
+    passed = clock.seconds_since((job.get("status") or {}).get("startTime"), now)
     if seconds is None or passed is None or _is_suspended(job):
         return None
     return max(0.0, float(seconds) - passed)
@@ -321,7 +316,7 @@ def _status(
     created = sum(isinstance(each, Create) for each in adjusted)
     removed = sum(isinstance(each, Delete) for each in adjusted)
     removing = {id(each.target) for each in adjusted if isinstance(each, Delete)}
-    listed, told, start = _suspension(job, end is not None, now)
+    listed, events, start = _suspension(job, end is not None, now)
     counts = {
         "active": len(counted.active) + created - removed,
         "succeeded": counted.succeeded,
@@ -338,8 +333,8 @@ def _status(
     status |= completed(job, counted)
     if end is not None:
         listed, more, times = _closed(job, listed, end, now)
-        told, status = [*told, *more], status | times
-    return status | ({"conditions": listed} if listed else {}), told
+        events, status = [*events, *more], status | times
+    return status | ({"conditions": listed} if listed else {}), events
 
 
 def _suspension(job: Tree, ending: bool, now: datetime) -> tuple[conditions.Conditions, list[Action], str]:
@@ -347,12 +342,12 @@ def _suspension(job: Tree, ending: bool, now: datetime) -> tuple[conditions.Cond
     was = conditions.find(listed, "Suspended")
     suspended, before = _is_suspended(job), was is not None and was["status"] == "True"
     if ending or suspended == before:
-        return listed, [], start or ("" if suspended else moments.written(now))
+        return listed, [], start or ("" if suspended else clock.text(now))
     text = "Job suspended" if suspended else "Job resumed"
     condition = conditions.made("Suspended", str(suspended), text.title().replace(" ", ""), text)
     event = RecordEvent(job, "Suspended" if suspended else "Resumed", text)
     # activeDeadlineSeconds starts again when the job is resumed.
-    return (conditions.put(listed, condition, now, "lastProbeTime"), [event], "" if suspended else moments.written(now))
+    return (conditions.put(listed, condition, now, "lastProbeTime"), [event], "" if suspended else clock.text(now))
 
 
 def _closed(
@@ -362,7 +357,7 @@ def _closed(
     for name in (kind, ENDS[kind]):
         listed = conditions.put(listed, conditions.made(name, "True", reason, message), now, "lastProbeTime")
     if kind == "SuccessCriteriaMet":
-        return listed, [RecordEvent(job, "Completed", "Job completed")], {"completionTime": moments.written(now)}
+        return listed, [RecordEvent(job, "Completed", "Job completed")], {"completionTime": clock.text(now)}
     return listed, [RecordEvent(job, reason, message, "Warning")], {}
 
 

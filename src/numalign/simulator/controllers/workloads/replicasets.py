@@ -27,10 +27,8 @@ class ReplicaSets:
         context.views.watch(PODS, self._pod_changed)
 
     def _pod_changed(self, change: Change) -> None:
-        held = owners.controller(change.tree)
-        if held is not None and held["kind"] == REPLICASETS.kind:
-            self._context.enqueue((change.key[0], held["name"]))
-        elif held is None and change.kind == "ADDED":
+        self._context.enqueue_controller(change, REPLICASETS)
+        if change.kind == "ADDED" and owners.controller(change.tree) is None:
             for replicaset in self._context.views[REPLICASETS].within(change.key[0]):
                 self._context.enqueue((change.key[0], replicaset["metadata"]["name"]))
 
@@ -95,11 +93,11 @@ def status(replicaset: Tree, owned: Sequence[Tree], now: datetime, refused: str 
         "availableReplicas": sum(pods.is_available(pod, min_ready(replicaset), now) for pod in active),
         "terminatingReplicas": sum(pods.is_terminating(pod) and not pods.is_finished(pod) for pod in owned),
     }
-    told = _failure(replicaset, refused, now)
+    listed = _failure(replicaset, refused, now)
     # kube-controller-manager omits zero counts except these two.
     kept = {name: count for name, count in counts.items() if count or name in ("replicas", "terminatingReplicas")}
     generation = {"observedGeneration": replicaset["metadata"].get("generation", 0)}
-    return kept | generation | ({"conditions": told} if told else {})
+    return kept | generation | ({"conditions": listed} if listed else {})
 
 
 def _failure(replicaset: Tree, refused: str, now: datetime) -> list[Tree]:

@@ -41,7 +41,7 @@ class Heartbeat:
         try:
             self.uid = env.api.create(NODES, tree)["metadata"]["uid"]
         except StatusError:
-            self._tell()
+            self._write_status()
         # Spreads the beats of nodes that start together.
         self._reported = clock.now() - STATUS_PERIOD * env.chances.random()
         self._renew()
@@ -58,7 +58,7 @@ class Heartbeat:
     def _beat(self) -> None:
         self._renew()
         if self._stale or self._env.clock.now() - self._reported >= STATUS_PERIOD:
-            self._tell()
+            self._write_status()
         self._again(BEAT * (1 + BEAT_JITTER * self._env.chances.random()))
 
     def _again(self, pause: float) -> None:
@@ -68,7 +68,7 @@ class Heartbeat:
         lease = nodeobjects.lease(self._node_state.name, self.uid, microtime(self._env.clock.wall()))
         self._env.written(lambda: self._env.api.update(LEASES, lease))
 
-    def _tell(self) -> None:
+    def _write_status(self) -> None:
         env = self._env
         tree = env.written(lambda: env.api.get(NODES, self._node_state.name))
         if tree is not None:

@@ -85,7 +85,7 @@ class KubeletLoop:
         takes = self._node_state.spec.stop_seconds
         for each in life.containers if not life.stopping else ():
             if each.running:
-                self._writer.tell(life.pod, "Killing", f"Stopping container {each.name}")
+                self._writer.record_event(life.pod, "Killing", f"Stopping container {each.name}")
         life.stop(self._env.clock.now() + min(takes, grace), killed=takes > grace)
 
     # Admission
@@ -124,7 +124,7 @@ class KubeletLoop:
         return misfit
 
     def _reject(self, pod: Pod, lacking: Lacking) -> None:
-        self._writer.tell(pod, lacking.reason, lacking.message, "Warning")
+        self._writer.record_event(pod, lacking.reason, lacking.message, "Warning")
         self._writer.rejected(pod, lacking)
         self._happened("allocated")
 

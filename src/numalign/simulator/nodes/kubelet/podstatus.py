@@ -179,14 +179,14 @@ def _backs_off(life: PodLife, each: ContainerRun, context: StatusContext) -> boo
 def _terminated(life: PodLife, each: ContainerRun, how: ContainerExit | None, context: StatusContext) -> Tree:
     if how is None:
         return {}
-    told: Tree = {"exitCode": how.exit_code, "reason": how.reason, "finishedAt": context.written(how.finished)}
+    state: Tree = {"exitCode": how.exit_code, "reason": how.reason, "finishedAt": context.written(how.finished)}
     if how.message:
-        told["message"] = how.message
+        state["message"] = how.message
     if how.began is None:
-        return {"terminated": told | {"startedAt": None, "finishedAt": None}}
+        return {"terminated": state | {"startedAt": None, "finishedAt": None}}
     number = each.starts - 1 if how is each.last else each.starts
-    told |= {"startedAt": context.written(how.began), "containerID": _container_id(life, each, number)}
-    return {"terminated": told}
+    state |= {"startedAt": context.written(how.began), "containerID": _container_id(life, each, number)}
+    return {"terminated": state}
 
 
 def _amounts(resources: ResourceRequirements) -> Tree:
@@ -232,10 +232,10 @@ class PodWriter:
         name, namespace, uid = metadata["name"], metadata.get("namespace", ""), metadata["uid"]
         self._env.written(lambda: self._env.api.delete(PODS, name, namespace, grace=0, uid=uid))
 
-    def tell(self, pod: Pod, reason: str, message: str, kind: str = "Normal") -> None:
+    def record_event(self, pod: Pod, reason: str, message: str, kind: str = "Normal") -> None:
         metadata = {"name": pod.metadata.name, "namespace": pod.metadata.namespace, "uid": pod.metadata.uid}
         about = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
-        self._env.tell(KubeletEvent(about, reason, message, kind), self._node_state.name)
+        self._env.record_event(KubeletEvent(about, reason, message, kind), self._node_state.name)
 
     def _site(self, before: Tree, now: float) -> StatusContext:
         identity = self._node_state.identity

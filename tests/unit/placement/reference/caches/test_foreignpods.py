@@ -1,4 +1,4 @@
-"""Who is foreign: bound, by nobody we know, and holding something that matters if only that is asked for."""
+"""A foreign pod is bound by an unknown scheduler and, if so configured, holds exclusive resources."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a cache reads in a report, and that odd amounts cost only themselves."""
+"""What a cache reads in a report, and that invalid amounts affect nothing else."""
 
 import pytest
 from msgspec import structs

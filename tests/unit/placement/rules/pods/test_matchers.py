@@ -8,7 +8,7 @@ from hypothesis import given
 
 from numalign.api.decode import decode
 from numalign.api.objects.selectors import LabelSelector
-from numalign.placement.rules.pods.matchers import EVERYTHING, NOTHING, Matcher
+from numalign.placement.rules.pods.matchers import EVERYTHING, Matcher
 from tests.unit.placement.rules import neighbourhoods
 
 
@@ -20,7 +20,7 @@ def test_the_order_of_labels_does_not_tell_selectors_apart() -> None:
     one, other = ({"matchLabels": labels} for labels in ({"a": "1", "b": "2"}, {"b": "2", "a": "1"}))
     assert matcher(one) == matcher(other)
     assert hash(matcher(one)) == hash(matcher(other))
-    assert len({matcher(one), NOTHING, EVERYTHING}) == 3
+    assert len({matcher(one), Matcher(None), EVERYTHING}) == 3
 
 
 @given(neighbourhoods.selectors, neighbourhoods.selectors, neighbourhoods.pod_labels)

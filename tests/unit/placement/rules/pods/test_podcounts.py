@@ -1,4 +1,4 @@
-"""Counts of pods by row stay right through any history, and questions that nobody asks are forgotten."""
+"""Counts of pods by row stay correct through any history, and unused queries are dropped."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numalign.api.objects.pod import Pod
 from numalign.api.objects.selectors import LabelSelector
 from numalign.placement.rules.clusterstate import FIRST_ROWS, ClusterState
 from numalign.placement.rules.pods import podcounts
-from numalign.placement.rules.pods.matchers import EVERYTHING, NOTHING, Matcher
+from numalign.placement.rules.pods.matchers import EVERYTHING, Matcher
 from numalign.placement.rules.pods.podcounts import PodCounts, PodQuery, PodScope
 from numalign.placement.rules.pods.podterms import PodTerms
 from tests.unit.placement.rules import neighbours
@@ -24,7 +24,7 @@ QUESTIONS = (
     PodQuery((PodScope(HERE, WEB),)),
     PodQuery((PodScope(HERE, WEB),), staying=True),
     PodQuery((PodScope(None, EVERYTHING),)),
-    PodQuery((PodScope(None, NOTHING),)),
+    PodQuery((PodScope(None, Matcher(None)),)),
     PodQuery((PodScope(None, WEB), PodScope(HERE, EVERYTHING))),
 )
 CROWD = (web(), web(leaving=True), web(namespace="other"), pod({"app": "db"}), pod())

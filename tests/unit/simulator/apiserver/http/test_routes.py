@@ -3,7 +3,8 @@
 import msgspec
 import pytest
 
-from numalign.simulator.apiserver.http.requests import Request, WatchRequest
+from numalign.process.http.messages import Request
+from numalign.simulator.apiserver.http.requests import WatchRequest
 from numalign.simulator.apiserver.http.routes import Router
 from numalign.simulator.apiserver.storage.resources import CONFIGMAPS, PODS
 from numalign.simulator.trees import Tree

@@ -7,8 +7,9 @@ import ssl
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
-from numalign.simulator.apiserver.http import server, watchstream
+from numalign.simulator.apiserver.http import application, server
 from numalign.simulator.apiserver.http.server import Address, ListenOptions
 from numalign.simulator.apiserver.storage.resources import CONFIGMAPS
 from numalign.simulator.apiserver.verbs.api import Api
@@ -30,7 +31,7 @@ def test_pipelined_requests_are_answered_in_order() -> None:
 
 
 def test_a_body_in_chunks_is_read() -> None:
-    head = f"POST {MAPS} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+    head = f"POST {MAPS} HTTP/1.1\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
     body = b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in (MADE[:9], MADE[9:])) + b"0\r\n\r\n"
     assert wires.talk(head.encode() + body)[0][0] == 201
 
@@ -152,9 +153,7 @@ def test_a_watch_that_comes_too_late_is_told_in_the_stream() -> None:
     assert (end, after) == (b"", b"ok")
 
 
-def test_a_watcher_that_does_not_read_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watchstream, "MAX_UNSENT", 100_000)
-
+def test_a_watcher_that_does_not_read_is_cut() -> None:
     async def check(api: Api, address: Address) -> int:
         reader, writer = await asyncio.open_connection(address.host, address.port, limit=1000)
         writer.write(wires.get(f"{MAPS}?watch=1"))
@@ -165,7 +164,8 @@ def test_a_watcher_that_does_not_read_is_cut(monkeypatch: pytest.MonkeyPatch) ->
         writer.close()
         return len(api.state.store.collection(CONFIGMAPS).watchers)
 
-    assert wires.run(check) == 0
+    limits = structs.replace(application.LIMITS, unsent_bytes=100_000)
+    assert wires.run(check, ListenOptions(limits=limits)) == 0
 
 
 def test_a_watcher_that_sends_nonsense_is_cut() -> None:

@@ -13,8 +13,7 @@ from msgspec import Struct
 
 from numalign.api.attributes.coremap import Core as PublishedCore
 from numalign.api.caches import BoundedCache
-from numalign.kubelet.cpu import topology as cputopology
-from numalign.kubelet.cpu.topology import CPUTopology
+from numalign.kubelet.cpu.topology import CPUTopology, discover
 from numalign.kubelet.machine.machine import Core, Machine, Zone
 from numalign.kubelet.topologymanager import mask as masks
 
@@ -127,7 +126,7 @@ _LATEST: Final[BoundedCache[int, tuple[tuple[PublishedCore, ...], tuple[int, ...
 def _cores(zones: tuple[int, ...], published: tuple[PublishedCore, ...]) -> Cores | None:
     if not {core.zone for core in published} <= set(zones):
         return None
-    return Cores(zones, cputopology.of(Machine("", zones_with_cores(zones, published))))
+    return Cores(zones, discover(Machine("", zones_with_cores(zones, published))))
 
 
 def zones_with_cores(zones: tuple[int, ...], published: tuple[PublishedCore, ...]) -> tuple[Zone, ...]:

@@ -21,7 +21,7 @@ Threads = tuple[tuple[int, ...], ...]
 
 
 def read(zone: Field, zone_id: int, before: Sequence[Core], taken: int) -> tuple[Core, ...]:
-    """The zone's cores. Where the file is silent they are as `before`; a new zone is a socket of its own."""
+    """The zone's cores. Fields that the file omits are as in `before`; a new zone is a separate socket."""
     if zone.at("cpus").given and zone.at("cores").given:
         raise zone.at("cores").bad("given together with cpus; keep one of the two")
     anew = zone.at("cpus").given or zone.at("cores").given
@@ -31,16 +31,6 @@ def read(zone: Field, zone_id: int, before: Sequence[Core], taken: int) -> tuple
     uncores: list[int | None] = [None] * len(threads) if anew else [core.uncore for core in before]
     labels = zip(_sockets(zone, threads, sockets), threads, _uncores(zone, threads, uncores), strict=True)
     return tuple(Core(socket, cpus, uncore) for socket, cpus, uncore in labels)
-
-
-def write(cores: Sequence[Core]) -> dict[str, object]:
-    if not cores:
-        return {}
-    threads = tuple(core.cpus for core in cores)
-    labels = {"socket": _label_text(cores, [core.socket for core in cores])}
-    if any(core.uncore is not None for core in cores):
-        labels["l3"] = _label_text(cores, [core.uncore for core in cores])
-    return _threads_text(threads) | labels
 
 
 def mask(cores: Sequence[Core]) -> int:
@@ -141,27 +131,6 @@ def _label_id(field: Field, name: str) -> int:
     if not (name.isascii() and name.isdigit() and len(name) <= 5 and int(name) <= MAX_ID):
         raise field.bad(f"the key is not an id from 0 to {MAX_ID}")
     return int(name)
-
-
-def _threads_text(threads: Threads) -> dict[str, object]:
-    cpus = sorted(cpu for core in threads for cpu in core)
-    per_core = len(threads[0])
-    for numbering in get_args(presets.Numbering):
-        if len(cpus) % per_core == 0 and presets.fold(cpus, per_core, numbering) == threads:
-            short: dict[str, object] = {"cpus": cpuset.text(cpuset.of(cpus))}
-            smt = {"threadsPerCore": per_core} if per_core > 1 else {}
-            return short | smt | ({"numbering": numbering} if numbering != "split" else {})
-    return {"cores": [list(core) for core in threads]}
-
-
-def _label_text(cores: Sequence[Core], labels: Sequence[int | None]) -> object:
-    if labels[0] is not None and len(set(labels)) == 1:
-        return labels[0]
-    masks: dict[int, int] = {}
-    for core, label in zip(cores, labels, strict=True):
-        if label is not None:
-            masks[label] = masks.get(label, 0) | cpuset.of(core.cpus)
-    return {label: cpuset.text(cpus) for label, cpus in masks.items()}
 
 
 def short_text(cpus: int) -> str:
