@@ -177,7 +177,8 @@ def publishers(lab: LabSpec, node: LabNode, found: Mapping[str, Path], admin: Pa
         command: tuple[str, ...]
         if reporter == "nfd":
             name, login = "nfd", str(admin)
-            flags = (f"-kubeconfig={login}", f"-kubelet-config-uri=file://{CONFIG}", "-sleep-interval=3s", "-port=0")
+            # It serves metrics on all interfaces; on a port that does not exist it serves nothing, and works on.
+            flags = (f"-kubeconfig={login}", f"-kubelet-config-uri=file://{CONFIG}", "-sleep-interval=3s", "-port=-1")
             command = (str(found["nfd-topology-updater"]), *flags)
         else:
             name, login = "agent", AGENT_KUBECONFIG
