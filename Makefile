@@ -14,7 +14,7 @@ DEV_READY := $(VENV)/.dev
 PEERS_READY := $(VENV)/.peers
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow lint format bench picture lock apifields clean
+.PHONY: help install demo test test-slow lint format bench picture lock apifields rbac clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ lock:  ## Pin the newest requirements again (needs uv)
 
 apifields: install  ## Make the table of API fields again: OPENAPI=folder of /openapi/v3 documents
 	$(BIN)/python tools/apifields.py $(OPENAPI)
+
+rbac: install  ## Write examples/rbac.yaml again from the rights of our programs
+	$(BIN)/python tools/rbacmanifest.py
 
 clean:  ## Remove .venv and everything generated
 	rm -rf $(VENV) dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,7 +1,7 @@
 """A real kube-apiserver with its etcd on loopback, for tests that hold ours against it.
 
-`running` starts both in a folder of the test's own and stops them after; `RealServer.call` is one request. Nothing here
-retries or waits beyond the start."""
+`running` starts both in a folder of the test's own and stops them after; `RealServer.call` is one request. Only
+`until` waits after the start."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import http.client
 import json
 import ssl
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ MEDIA = {
     "apply": "application/apply-patch+yaml",
 }
 
+BACKGROUND: Final = 60.0
 IDLE: Final = 30.0
 """Seconds after which a server may have closed a connection that nobody used."""
 
@@ -41,8 +42,14 @@ class RealServer:
         self.token = found.token
         self._used = time.monotonic()
 
-    def call(self, verb: str, path: str, body: Any = None, media: str = "application/json") -> tuple[int, Any]:
-        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": media, "Accept": "application/json"}
+    def call(
+        self, verb: str, path: str, body: Any = None, media: str = "application/json", *, token: str = ""
+    ) -> tuple[int, Any]:
+        headers = {
+            "Authorization": f"Bearer {token or self.token}",
+            "Content-Type": media,
+            "Accept": "application/json",
+        }
         if time.monotonic() - self._used > IDLE:
             self.connection.close()  # the next request opens it anew
         self.connection.request(verb, path, None if body is None else json.dumps(body), headers)
@@ -50,6 +57,13 @@ class RealServer:
         data = answer.read()
         self._used = time.monotonic()
         return answer.status, json.loads(data) if data[:1] == b"{" else data.decode()
+
+    def until(self, holds: Callable[[], bool]) -> None:
+        """For what the server does in the background, such as serving a new kind or compiling a policy."""
+        until = time.monotonic() + BACKGROUND
+        while not holds():
+            assert time.monotonic() < until, f"the server did not do so in {BACKGROUND:g} s"
+            time.sleep(0.1)
 
     def patch(self, how: str, path: str, body: Any) -> tuple[int, Any]:
         return self.call("PATCH", path, body, MEDIA[how])

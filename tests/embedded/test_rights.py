@@ -1,67 +1,208 @@
-"""What our programs ask of an API server, held against the rights that a lab grants them."""
+"""The rights of our programs are the requests that they make: none without a right, and no right without one."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterable
+from typing import Final, NamedTuple
 
 import pytest
 
-from numalign.lab import accounts
-from numalign.lab.accounts import Right
-from numalign.process.http.messages import Request, Response
+from numalign.agent.inventory.podidentity import UidLookup
+from numalign.agent.publish import gc
+from numalign.deploy import rights
+from numalign.deploy.rights import Right
+from numalign.kube import errors
+from numalign.kube.client import Client
+from numalign.kube.request import Request
+from numalign.kube.resources import Status
+from numalign.kube.transport.auth import Identity
+from numalign.kube.transport.sender import Sender
+from numalign.process.serve import PageRequest
+from numalign.scheduler.http import authz
 from numalign.simulator import virtualtime
-from numalign.simulator.apiserver.http import requests
-from numalign.simulator.apiserver.http.requests import WatchRequest
-from numalign.simulator.apiserver.http.routes import Router
+from numalign.simulator.apiserver.storage.resources import NODES
+from numalign.simulator.apiserver.verbs.api import Patch
+from numalign.simulator.nodes.publisher.crd import RESOURCE
 from tests.embedded import schedulerstories as stories
+from tests.embedded import test_scheduler_volumes as volumes
+from tests.embedded.faultproxy import Weather
 from tests.embedded.schedulerstories import Stage
 from tests.embedded.test_scheduler_preemption import crowd, servers, trainer
-from tests.unit.agent.clusters import Script, Town
+from tests.unit.agent.clusters import NODE, Script, Town
 
-VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-Rights = set[tuple[str, str, str]]
-"""Group, resource with its part, verb."""
+APPLY: Final = "application/apply-patch+yaml"
+Kinds = set[tuple[str, str, str]]
+"""Group, resource with its subresource, verb."""
+VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+PATH: Final = re.compile(
+    r"/apis?(?:/(?P<group>[a-z0-9.-]+\.[a-z0-9.-]+|apps|policy))?/v[0-9a-z]+(?:/namespaces/(?P<namespace>[^/]+)(?=/))?"
+    r"/(?P<resource>[a-z]+)(?:/(?P<name>[^/]+)(?:/(?P<sub>[a-z]+))?)?"
+)
 
 
-def listed(rights: Iterable[Right]) -> Rights:
-    return {(each.group, resource, verb) for each in rights for resource in each.resources for verb in each.verbs}
+class Asked(NamedTuple):
+    group: str
+    resource: str
+    """With its subresource."""
+    verb: str
+    namespace: str
+    name: str
+
+
+def read(request: Request) -> Iterable[Asked]:
+    """What an API server authorizes for this request."""
+    found = PATH.fullmatch(request.path)
+    assert found is not None, request.path
+    group, namespace, name, sub = (found[part] or "" for part in ("group", "namespace", "name", "sub"))
+    resource = f"{found['resource']}/{sub}" if sub else found["resource"]
+    looks = "get" if name else "watch" if "watch" in dict(request.query) else "list"
+    yield Asked(group, resource, VERBS.get(request.method, looks), namespace, name)
+    if request.content_type == APPLY:
+        # Authorized as well when the object does not exist yet.
+        yield Asked(group, resource, "create", namespace, name)
+
+
+class Recorder:
+    """Every request that leaves a client; `streams_state` is whether the server sends initial states in watches."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked: set[Asked] = set()
+        self.streams_state = True
+        admitted = Sender._admitted
+
+        async def noted(sender: Sender, request: Request) -> Identity:
+            self.asked.update(read(request))
+            if not self.streams_state and "sendInitialEvents" in dict(request.query):
+                raise errors.BadRequest(request.verb, request.words, 400, Status())
+            return await admitted(sender, request)
+
+        monkeypatch.setattr(Sender, "_admitted", noted)
+
+    def used(self) -> Kinds:
+        return {(each.group, each.resource, each.verb) for each in self.asked}
+
+    def beyond(self, table: Iterable[Right], own: str = "") -> set[Asked]:
+        """Requests that no right of the table covers: its namespace and names count."""
+        return {each for each in self.asked if not any(covers(right, each, own) for right in table)}
+
+
+def covers(right: Right, asked: Asked, own: str) -> bool:
+    names = (own,) if right.own else right.names
+    return (
+        asked.group == right.group
+        and asked.resource in right.resources
+        and asked.verb in right.verbs
+        and right.namespace in ("", asked.namespace)
+        and (not names or asked.name in names)
+    )
+
+
+def listed(table: Iterable[Right]) -> Kinds:
+    return {(each.group, resource, verb) for each in table for resource in each.resources for verb in each.verbs}
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> Rights:
-    """What came over the wire; the embedded cluster's own parts use no wire."""
-    found: Rights = set()
-    answer = Router.answer
-
-    def noted(serving: Router, call: Request) -> Response | WatchRequest:
-        place = requests.request_info(serving.state.registry, call.path)
-        verb = VERBS.get(call.method) or ("get" if place.name else "watch" if call.flag("watch") else "list")
-        resource = f"{place.resource.plural}/{place.subresource}" if place.subresource else place.resource.plural
-        found.add((place.resource.group, resource, verb))
-        return answer(serving, call)
-
-    monkeypatch.setattr(Router, "answer", noted)
-    return found
+def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
+    return Recorder(monkeypatch)
 
 
-def test_the_scheduler_asks_for_nothing_but_what_it_is_said_to_need(asked: Rights) -> None:
-    async def plot(stage: Stage) -> None:
-        await crowd(stage, 8)
-        trainer(stage, "big", 4, "high")
-        await stage.clock.sleep(60)
-
-    stories.told(plot, servers(1))
-    assert {("", "pods/binding", "create"), ("", "pods", "delete"), ("events.k8s.io", "events", "create")} <= asked
-    assert asked - listed(accounts.SCHEDULER_RIGHTS) == set()
+async def preemption(stage: Stage) -> None:
+    await crowd(stage, 8)
+    trainer(stage, "big", 4, "high")
+    await stage.clock.sleep(60)
 
 
-def test_the_agent_asks_for_nothing_but_what_it_is_said_to_need(asked: Rights) -> None:
+async def a_volume_that_waits_for_its_pod(stage: Stage) -> None:
+    volumes.create(stage, volumes.storage_class("WaitForFirstConsumer"))
+    volumes.create(stage, volumes.VOLUME)
+    available, kind = {"status": {"phase": "Available"}}, volumes.resource(stage, "v1", "PersistentVolume")
+    stage.api.patch(kind, "disk", "", Patch("merge", available), subresource="status")
+    volumes.create(stage, volumes.CLAIM)
+    stage.create("p", 2, volumes=volumes.VOLUMES)
+    await stage.clock.sleep(20)
+
+
+async def a_volume_that_has_to_be_made(stage: Stage) -> None:
+    volumes.create(stage, volumes.storage_class("WaitForFirstConsumer"))
+    volumes.create(stage, volumes.CLAIM)
+    stage.create("p", 2, volumes=volumes.VOLUMES)
+    await stage.clock.sleep(20)
+
+
+async def a_pod_that_fits_nowhere(stage: Stage) -> None:
+    stage.create("huge", 1000)
+    for number in range(20):
+        stage.create(f"p{number}", 1)
+        await stage.clock.sleep(30)
+        stage.delete(f"p{number}")
+
+
+async def many_pods(stage: Stage) -> None:
+    stage.replicas[0].proxy.is_calm = False
+    for number in range(20):
+        stage.create(f"p{number}", 1)
+    await stage.clock.sleep(60)
+
+
+LOST_ANSWERS: Final = Weather(calls=0.0, bindings=0.5, events=0.0, outages=float("inf"))
+
+
+async def reviewed() -> None:
+    async with Client(Town().access()) as client:
+        guard = authz.guard(client)
+        for path, headers in (("/metrics", {}), ("/metrics", {"authorization": "Bearer t"})):
+            await guard(PageRequest(method="GET", path=path, headers=headers))
+
+
+def test_the_scheduler_uses_exactly_its_rights(recorder: Recorder) -> None:
+    stories.told(preemption, servers(1))
+    for plot in (a_volume_that_waits_for_its_pod, a_volume_that_has_to_be_made, a_pod_that_fits_nowhere):
+        stories.told(plot, servers(2))
+    recorder.streams_state = False
+    stories.told(many_pods, servers(2), weather=LOST_ANSWERS)
+    virtualtime.run(reviewed())
+    assert recorder.beyond(rights.SCHEDULER) == set()
+    assert listed(rights.SCHEDULER) - recorder.used() == set()
+
+
+def test_the_agent_uses_exactly_its_rights(recorder: Recorder) -> None:
     async def story() -> None:
         town = Town()
-        async with town.agent(Script()), town.agent(Script(), "second"):
-            await asyncio.sleep(600)
+        async with town.agent(Script()):
+            for _ in range(2):
+                # Another publisher comes twice, which is one Event and its count.
+                await asyncio.sleep(120)
+                town.api.patch(RESOURCE, NODE, "", Patch("merge", {"zones": []}), manager="another")
+                await asyncio.sleep(120)
+                town.api.delete(RESOURCE, NODE)
+        async with Client(town.access(), clock=town.clock) as client:
+            # A kubelet without a pods socket.
+            await UidLookup(NODE, None, client).known(frozenset({"uid"}), 0.0)
 
     virtualtime.run(story())
-    assert {("topology.node.k8s.io", "noderesourcetopologies", "patch"), ("events.k8s.io", "events", "create")} <= asked
-    assert asked - listed(accounts.AGENT_RIGHTS) == set()
+    # The kubelet authorizes --configz, not the API server: tests/unit/agent/sources/test_kubeletconfig_configz.py.
+    table = [right for right in rights.AGENT if right.option != "--configz"]
+    assert recorder.beyond(table, NODE) == set()
+    assert listed(table) - recorder.used() == set()
+
+
+def test_the_collector_uses_exactly_its_rights(recorder: Recorder) -> None:
+    async def story() -> None:
+        town = Town()
+        for name in (NODE, "gone"):
+            report = {"apiVersion": "topology.node.k8s.io/v1alpha2", "kind": "NodeResourceTopology", "zones": []}
+            town.api.create(RESOURCE, {**report, "metadata": {"name": name}})
+        for recorder.streams_state in (True, False):
+            async with Client(town.access(), clock=town.clock) as client:
+                task = asyncio.create_task(gc.run(client, 60.0, 10.0, lambda swept: None))
+                await asyncio.sleep(300)
+                if recorder.streams_state:
+                    town.api.delete(NODES, NODE)
+                await asyncio.sleep(300)
+                task.cancel()
+
+    virtualtime.run(story())
+    assert recorder.beyond(rights.COLLECTOR) == set()
+    assert listed(rights.COLLECTOR) - recorder.used() == set()

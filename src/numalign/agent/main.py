@@ -29,6 +29,7 @@ from numalign.agent.triggers.schedule import Pace
 from numalign.agent.triggers.triggers import DeviceWatch, Triggers
 from numalign.api.nrt.placementcodec import ContainerRef
 from numalign.kube.client import Client
+from numalign.kube.transport.auth import Access
 from numalign.kube.transport.transport import Limits
 from numalign.process import metrics, serve, tasks
 from numalign.process.serve import Page, PageRequest, PageResponse
@@ -92,20 +93,21 @@ class Setup(Struct, frozen=True, kw_only=True):
     node: str
     manner: Manner
     places: Places = Places()
-    proxy: bool = False
-    """Whether to read the kubelet's /configz through the API server, which needs a broad right."""
+    configz: Access | None = None
+    """The kubelet's own server, to read its /configz; None: not read."""
     address: tuple[str, int] | None = None
     """The address of the pages; None: not served."""
 
 
 @contextlib.asynccontextmanager
 async def snapshot_reader(
-    places: Places, node: str = "", client: Client | None = None, *, proxy: bool = False
+    places: Places, node: str = "", client: Client | None = None, *, configz: Access | None = None
 ) -> AsyncIterator[tuple[SnapshotReader, PodsView]]:
     """Yields a reader of snapshots, and runs what follows the kubelet's pods until the block is left."""
     kubelet = PodResourcesClient(places.socket)
     pods = PodsView(places.kubelet_root / PODS_SOCKET)
-    fetch = kubeletconfig.through_api_server(client.sender, node) if proxy and client is not None else None
+    server = None if configz is None else kubeletconfig.KubeletClient(configz)
+    fetch = None if server is None else server.configz
     sources = Sources(
         host=places.host,
         kubelet_root=places.kubelet_root,
@@ -120,6 +122,8 @@ async def snapshot_reader(
     finally:
         await kubelet.close()
         await pods.close()
+        if server is not None:
+            server.close()
 
 
 async def run(setup: Setup, client: Client) -> None:
@@ -127,7 +131,8 @@ async def run(setup: Setup, client: Client) -> None:
     places = setup.places
     files = triggers.of_kubelet(places.kubelet_root, places.notification, places.socket)
     async with contextlib.AsyncExitStack() as stack:
-        looks, pods = await stack.enter_async_context(snapshot_reader(places, setup.node, client, proxy=setup.proxy))
+        reader = snapshot_reader(places, setup.node, client, configz=setup.configz)
+        looks, pods = await stack.enter_async_context(reader)
         waiting = await stack.enter_async_context(Triggers(files, Pace(period=setup.manner.period, share=SHARE)))
         agent = Agent(setup.node, client, setup.manner, looks, waiting)
         if setup.address is not None:

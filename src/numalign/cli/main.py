@@ -1,16 +1,19 @@
 """The `numalign` command: registers the command groups and the options of the command itself.
 
 Every group is a module with an `app`. `numalign lab` and `numalign oracle` belong to the distribution numalign-devkit;
-where it is not installed, both commands say what to install and exit with code 2."""
+where it is not installed, both commands say what to install and exit with code 2. A command lets BadObject pass: it is
+printed here."""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from numalign import __version__
+from numalign.api.errors import BadObject
 from numalign.cli import output
 from numalign.cli.commands import agent, cluster, demo, deviceplugin, explain, kubelet, scenario, scheduler, topology
 
@@ -44,8 +47,19 @@ def _add_missing(app: typer.Typer, name: str, says: str) -> None:
         output.fail(message)
 
 
+class Commands(TyperGroup):
+    """Prints invalid input of any command as an error, and exits with code 2."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BadObject as problem:
+            output.fail(str(problem))
+
+
 app = typer.Typer(
     name="numalign",
+    cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -1,4 +1,4 @@
-"""Lets a command take many options as one struct.
+"""The options that commands share, and a way for a command to take many options as one struct.
 
 Commands decorate themselves with `bundled`. Each parameter whose type is a msgspec Struct stands for the options that
 the fields of the struct declare. Typer sees the options; the command gets the struct. This module parses nothing."""
@@ -9,9 +9,21 @@ import inspect
 from collections.abc import Callable
 from functools import wraps
 from inspect import Parameter, Signature
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
+import typer
 from msgspec import NODEFAULT, Struct, structs
+
+from numalign.cli.output import Format, LogForm
+
+Output = Annotated[Format, typer.Option("--output", "-o", help="Output format.")]
+Kubeconfig = Annotated[
+    str, typer.Option(help="The kubeconfig of the cluster. Default: KUBECONFIG, or the service account of the pod.")
+]
+BindAddress = Annotated[str, typer.Option(metavar="ADDRESS", help="Address of health and metrics.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: do not serve.")]
+Verbosity = Annotated[int, typer.Option("-v", help="Log level; 4 and above is debug.")]
+LogFormat = Annotated[LogForm, typer.Option("--log-format", help="Log format.")]
 
 
 def bundled(command: Callable[..., None]) -> Callable[..., None]:

@@ -27,7 +27,7 @@ class Alignment(Struct, frozen=True):
     """One merge: the hints of each resource for a container or for the whole pod, and the merged hint."""
 
     container: str
-    """Empty for the whole pod."""
+    """The container; empty: the pod as a whole."""
     offered: Mapping[str, Hints | None]
     hint: Hint | None
     """None: the policy refuses every combination."""
@@ -260,7 +260,7 @@ def align(kubelet: Kubelet, state: KubeletState, pod: Pod) -> tuple[KubeletState
 
 
 def started(kubelet: Kubelet, state: KubeletState, uid: str) -> KubeletState:
-    """All containers of an active pod have been started, one after the other."""
+    """The state after all containers of an active pod have started, one after the other."""
     for container in state.active[uid].in_admission_order():
         state = container_started(kubelet, state, uid, container.name)
     return state

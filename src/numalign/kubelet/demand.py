@@ -54,7 +54,7 @@ class PodDemand(Struct, frozen=True, dict=True):
 
     @cached_property
     def limits(self) -> Mapping[str, int]:
-        """What the device manager counts; only nodes that align pods as a whole ask."""
+        """The limits that the Device Manager counts; used only in pod scope."""
         return _whole(requests.effective_limits(self.pod))
 
     @cached_property

@@ -67,7 +67,7 @@ class Naming(NamedTuple):
 
     manager: str
     prefix: str
-    """Of its maturity gates."""
+    """Prefix of the manager's maturity gates."""
     not_enabled: Mapping[versions.Stage, str]
 
 

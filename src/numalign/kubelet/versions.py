@@ -2,7 +2,7 @@
 
 The rest of this package describes the newest minor. Where an older one differs, it asks here: `gate_default` for
 feature gates, `option_stage` for policy options, `behaviour` for changed rules. A minor outside OLDEST..NEWEST gets the
-rules of the nearest one, and `clamped` tells the caller. Patch releases are not distinguished: a minor stands for the
+rules of the nearest one, which `clamped` returns. Patch releases are not distinguished: a minor stands for the
 release it was read from (docs/compatibility/kubelet-versions.md)."""
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def clamped(minor: Minor) -> Minor:
 
 
 def gate(name: str, minor: Minor) -> Gate | None:
-    """How this gate stands in this minor; None where the kubelet does not know it."""
+    """The state of the gate in this minor; None: the kubelet does not know it."""
     known = clamped(minor)
     return next((row for row in reversed(GATES[name]) if row.since <= known), None)
 

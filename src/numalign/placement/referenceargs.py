@@ -119,7 +119,7 @@ def complete(raw: bytes | str | Mapping[str, Any]) -> NodeResourceTopologyMatchA
 
 
 def defaulted(args: NodeResourceTopologyMatchArgs) -> NodeResourceTopologyMatchArgs:
-    """With everything filled in that is left out; a strategy without a type stays without one, and is refused."""
+    """The settings with defaults. A strategy without a type stays without one and is refused."""
     strategy = args.scoring_strategy or ScoringStrategy(type=Strategy.LEAST_ALLOCATED)
     resources = tuple(structs.replace(each, weight=each.weight or 1) for each in strategy.resources)
     return structs.replace(
@@ -136,7 +136,7 @@ def _filled(cache: CacheArgs) -> CacheArgs:
 
 
 def problems(args: NodeResourceTopologyMatchArgs) -> tuple[Invalid, ...]:
-    """What the plugin refuses at its start; it looks at two settings only (scheduler plugin spec 2.3)."""
+    """The settings that the plugin refuses at its start; it validates two only (scheduler plugin spec 2.3)."""
     looked_at = (
         ("scoringStrategy.type", (args.scoring_strategy or ScoringStrategy()).type, Strategy, "ScoringStrategyType"),
         ("preemptionMode", args.preemption_mode, PreemptionMode, "PreemptionMode"),
@@ -149,12 +149,12 @@ def problems(args: NodeResourceTopologyMatchArgs) -> tuple[Invalid, ...]:
 
 
 def aggregated(invalid: Sequence[Invalid]) -> str:
-    """All complaints as the plugin's one error text."""
+    """All errors as the plugin's one error text."""
     return str(invalid[0]) if len(invalid) == 1 else f"[{', '.join(map(str, invalid))}]" if invalid else ""
 
 
 def weights(args: NodeResourceTopologyMatchArgs) -> dict[str, int]:
-    """By resource; of repeated names the last counts, and less than one counts as one."""
+    """Weights by resource; of repeated names the last counts, and less than one counts as one."""
     strategy = args.scoring_strategy or ScoringStrategy()
     return {each.name: max(each.weight, 1) for each in strategy.resources}
 

@@ -35,7 +35,7 @@ class NodeView(Struct, frozen=True, kw_only=True):
     policy: Policy | None = None
     scope: Scope | None = None
     zones: Mapping[int, Mapping[str, Share]]
-    """By real zone id; the first eight of larger machines."""
+    """Resources by zone id; the first eight zones of larger machines."""
     totals: Mapping[str, Total]
     pods: int
     uncertain: bool = False

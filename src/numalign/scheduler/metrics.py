@@ -234,7 +234,7 @@ class Metrics:
         self.placed = made.counter(
             "numalign_pods_placed_total", "Number of pods bound, by expected alignment.", ("alignment",)
         )
-        self.odd = made.counter(
+        self.skipped = made.counter(
             "numalign_objects_left_out_total",
             "Number of watch events skipped because the object could not be used.",
             ("resource",),

@@ -15,7 +15,7 @@ from msgspec import Struct
 from numalign.api.objects.pod import Pod
 from numalign.api.schedulerconfig import configuration, plugins
 from numalign.api.schedulerconfig.pluginargs import DefaultPreemptionArgs
-from numalign.placement.rules.rule import AloneFilter, FilterRule, LooksAround, ScoreRule, Surrounded
+from numalign.placement.rules.rule import AloneFilter, AloneScore, FilterRule, LooksAround, ScoreRule, Surrounded
 from numalign.placement.rules.volumes.volumebinding import VolumeBinding
 
 NAME: Final = configuration.NAME
@@ -74,3 +74,9 @@ class Profile(Struct, frozen=True, kw_only=True, dict=True):
     def alone(self) -> tuple[tuple[FilterRule[Any], AloneFilter[Any]], ...]:
         """The filters that evaluate each node by itself."""
         return tuple((rule, rule) for rule in self.filters if isinstance(rule, AloneFilter))
+
+    @cached_property
+    def standing(self) -> tuple[tuple[Scored, AloneScore[Any] | None], ...]:
+        """The scores that do not look around, and whether they may judge nodes one by one."""
+        rules = [each for each in self.scores if not isinstance(each.rule, LooksAround)]
+        return tuple((each, each.rule if isinstance(each.rule, AloneScore) else None) for each in rules)

@@ -85,6 +85,6 @@ def test_a_guard_is_asked_before_the_page() -> None:
     assert answered(b"GET /ok HTTP/1.1\r\nAuthorization: Bearer t\r\n\r\n", pages)[1] == "ok"
 
 
-def test_a_head_without_end_is_cut_and_told_so() -> None:
+def test_an_endless_head_is_refused() -> None:
     status, _ = answered(b"GET /ok HTTP/1.1\r\n" + b"a: b\r\n" * 6000)
     assert status == "HTTP/1.1 431 Request Header Fields Too Large"

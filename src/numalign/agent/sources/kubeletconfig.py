@@ -1,8 +1,9 @@
 """Determines the configuration of this node's kubelet: /configz, otherwise its file with drop-ins and flags.
 
 `readings` calls `read` periodically. /configz takes precedence, because it alone is complete (exporter spec 10); it
-needs the right to get nodes/proxy, which is broad, so the user has to ask for it (exporter spec 5.4). Files are merged
-by the kubelet's rules and completed with its defaults (D-08). Flags of the running kubelet override every file; a flag
+needs the right to get nodes/configz and a verified connection to the kubelet, so the user has to ask for it. Never does
+the agent go through nodes/proxy, which would let it run commands in pods (exporter spec 5.4). Files are merged by the
+kubelet's rules and completed with its defaults (D-08). Flags of the running kubelet override every file; a flag
 with a map or a list replaces all of it, except for feature gates, which are merged. Where nothing can be read, the
 kubelet's defaults are assumed and `assumed` says so."""
 
@@ -14,6 +15,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct, field
@@ -21,9 +23,14 @@ from msgspec import Struct, field
 from numalign.agent.sources import hostfiles, kubeletprocess
 from numalign.api import errors
 from numalign.api.decode import decode, fields, yamltext
+from numalign.kube.clock import SystemClock
 from numalign.kube.errors import KubeError
 from numalign.kube.request import Repeat, Request
+from numalign.kube.transport.auth import Access
+from numalign.kube.transport.dial import Server
 from numalign.kube.transport.sender import Sender
+from numalign.kube.transport.tls import Contexts, Trust
+from numalign.kube.transport.transport import Limits
 from numalign.kubelet import configuration, settings, versions
 from numalign.kubelet.machine.machine import Machine
 
@@ -310,22 +317,40 @@ def overridden(loaded: Object, flags: Mapping[str, Any]) -> Object:
     return loaded | dict(flags)
 
 
-CONFIGZ: Final = "KubeletConfiguration"
-SOURCE: Final = "/configz"
+PORT: Final = 10250
+SECONDS: Final = Limits(connections=1, connect_seconds=3.0, call_seconds=5.0)
+CERTIFICATE: Final = "pki/kubelet.crt"
+"""Below the kubelet's root folder: its self-signed certificate, where no authority signs one."""
 
 
-def through_api_server(sender: Sender, node: str) -> Fetch:
-    return _asking(sender, f"/api/v1/nodes/{node}/proxy/configz", f"configuration of node {node}")
+def kubelet_access(agent: Access, address: str, node: str, authority: Path) -> Access:
+    """The kubelet's own server, with the agent's identity. The certificate must be the node's: a token is sent."""
+    try:
+        parts = urlsplit(f"//{address}")
+        host, port = parts.hostname, parts.port or PORT
+        if not host or parts.path or parts.username is not None:
+            raise ValueError
+    except ValueError:
+        why = f"{errors.echo(address)} is not HOST or HOST:PORT"
+        raise errors.BadObject("Agent", "", "--kubelet-address", why) from None
+    contexts = Contexts(Trust(file=str(authority)), "--kubelet-certificate-authority", "Agent")
+    return Access(server=Server(host, port, tls_name=node), login=agent.login, contexts=contexts)
 
 
-def _asking(sender: Sender, path: str, words: str) -> Fetch:
-    # Sent once: the next snapshot retries, and files serve until then.
-    request = Request(verb="get", method="GET", path=path, words=words, repeat=Repeat.REFUSED)
+class KubeletClient:
+    """Asks the kubelet for /configz, which needs the right to get nodes/configz."""
 
-    async def fetch() -> bytes:
+    def __init__(self, access: Access) -> None:
+        self._sender = Sender(access, SystemClock(), SECONDS)
+        words = f"configuration of the kubelet at {access.server.authority}"
+        # Sent once: the next snapshot retries, and files serve until then.
+        self._request = Request(verb="get", method="GET", path="/configz", words=words, repeat=Repeat.REFUSED)
+
+    async def configz(self) -> bytes:
         try:
-            return await sender.call(request)
+            return await self._sender.call(self._request)
         except KubeError as problem:
-            raise errors.BadObject(CONFIGZ, SOURCE, "", f"no answer: {problem}") from None
+            raise errors.BadObject(configuration.KIND, "/configz", "", f"no answer: {problem}") from None
 
-    return fetch
+    def close(self) -> None:
+        self._sender.close()

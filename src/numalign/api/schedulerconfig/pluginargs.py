@@ -18,6 +18,7 @@ from numalign.api import errors
 from numalign.api.decode import decode, fields
 from numalign.api.decode.fields import Field
 from numalign.api.decode.structs import Int32, Int64, Wire
+from numalign.api.objects.nodematching import LABEL_KEY, NAME_FIELD
 from numalign.api.objects.pod import NodeAffinity, NodeSelectorRequirement, NodeSelectorTerm, TopologySpreadConstraint
 from numalign.api.objects.resourcenames import CPU, MEMORY
 
@@ -129,11 +130,6 @@ STRATEGIES: Final = (LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATI
 ACTIONS: Final = ("DoNotSchedule", "ScheduleAnyway")
 OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 MOST_POINTS_OF_SCORE: Final = 10
-NAME_FIELD: Final = "metadata.name"
-
-NAME: Final = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
-DNS: Final = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*"
-QUALIFIED: Final = re.compile(rf"(?:(?=[^/]{{1,253}}/){DNS}/)?{NAME}")
 
 
 def within(field: Field, number: int, low: int, high: int) -> None:
@@ -161,13 +157,13 @@ def check_weights(field: Field, resources: Sequence[ResourceSpec], most: int) ->
 
 def check_resource_names(field: Field, names: Sequence[str]) -> None:
     for index, name in enumerate(names):
-        if not QUALIFIED.fullmatch(name):
+        if not LABEL_KEY.fullmatch(name):
             raise _item(field, index).bad(f"{errors.echo(name)} is not the name of a resource, like example.com/device")
 
 
 def check_resource_groups(field: Field, groups: Sequence[str]) -> None:
     for index, group in enumerate(groups):
-        if "/" in group or not QUALIFIED.fullmatch(group):
+        if "/" in group or not LABEL_KEY.fullmatch(group):
             raise _item(field, index).bad(f"{errors.echo(group)} is not the group of a resource, such as example.com")
 
 
@@ -214,7 +210,7 @@ def check_spreading(field: Field, read: PodTopologySpreadArgs) -> None:
 
 def _constraint(item: Field, constraint: TopologySpreadConstraint) -> None:
     within(item.at("maxSkew"), constraint.max_skew, 1, fields.INT32_MAX)
-    if not QUALIFIED.fullmatch(constraint.topology_key):
+    if not LABEL_KEY.fullmatch(constraint.topology_key):
         raise item.at("topologyKey").bad(f"{errors.echo(constraint.topology_key)} is not the name of a label")
     if constraint.when_unsatisfiable not in ACTIONS:
         given = errors.echo(item.at("whenUnsatisfiable").value)
@@ -249,7 +245,7 @@ def _term(field: Field, term: NodeSelectorTerm) -> None:
 
 
 def _requirement(item: Field, requirement: NodeSelectorRequirement) -> None:
-    if not QUALIFIED.fullmatch(requirement.key):
+    if not LABEL_KEY.fullmatch(requirement.key):
         raise item.at("key").bad(f"{errors.echo(requirement.key)} is not the name of a label")
     if requirement.operator not in OPERATORS:
         raise item.at("operator").bad(f"{errors.echo(requirement.operator)} is not one of {', '.join(OPERATORS)}")

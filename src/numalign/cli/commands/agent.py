@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from msgspec import Struct
 
-from numalign.api import errors
 from numalign.cli import output
-from numalign.cli.options import bundled
+from numalign.cli.options import BindAddress, Kubeconfig, LogFormat, Output, Port, Verbosity, bundled
 from numalign.cli.output import Format
 
 if TYPE_CHECKING:
@@ -42,9 +41,6 @@ def _seconds(given: float) -> float:
 
 
 Node = Annotated[str, typer.Option("--node-name", envvar="NODE_NAME", help="Name of the Node. Default: the host name.")]
-Kubeconfig = Annotated[
-    str, typer.Option(help="The kubeconfig of the cluster. Default: KUBECONFIG, or the service account of the pod.")
-]
 Host = Annotated[Path, typer.Option("--host-root", metavar="DIR", help="Where the host's root is mounted.")]
 Root = Annotated[str, typer.Option("--kubelet-dir", metavar="DIR", help="The kubelet's root folder on the host.")]
 Config = Annotated[
@@ -74,7 +70,21 @@ Exclude = Annotated[
 Notify = Annotated[
     str, typer.Option("--notify-file", metavar="FILE", help="A file that others touch to trigger an update.")
 ]
-Proxy = Annotated[bool, typer.Option("--configz", help="Read the kubelet's configuration through the API server.")]
+Configz = Annotated[bool, typer.Option("--configz", help="Read the configuration from the kubelet's own server.")]
+KubeletAddress = Annotated[
+    str,
+    typer.Option(
+        "--kubelet-address", envvar="NODE_ADDRESS", metavar="HOST[:PORT]", help="The kubelet's server, for --configz."
+    ),
+]
+KubeletAuthority = Annotated[
+    str,
+    typer.Option(
+        "--kubelet-certificate-authority",
+        metavar="FILE",
+        help="Verifies the kubelet's server. Default: pki/kubelet.crt in the kubelet's folder.",
+    ),
+]
 ModeName = Annotated[
     str, typer.Option("--mode", help="Form of the report: own, or that of another publisher (rte, nfd).")
 ]
@@ -94,11 +104,6 @@ Interval = Annotated[float, typer.Option(min=1.0, callback=_seconds, help="Secon
 Grace = Annotated[
     float, typer.Option(min=0.0, callback=_seconds, help="Seconds that a report may exist without its Node.")
 ]
-Address = Annotated[str, typer.Option(metavar="ADDRESS", help="Address of health and metrics.")]
-Port = Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: do not serve.")]
-Verbosity = Annotated[int, typer.Option("-v", help="Log level; 4 and above is debug.")]
-LogForm = Annotated[output.LogForm, typer.Option("--log-format", help="Log format.")]
-Output = Annotated[Format, typer.Option("--output", "-o", help="Output format.")]
 
 
 @app.callback()
@@ -121,11 +126,13 @@ class AgentOptions(Struct, frozen=True, kw_only=True):
     reference_container: Reference = ""
     exclude: Exclude = ""
     notify_file: Notify = ""
-    configz: Proxy = False
-    bind_address: Address = "127.0.0.1"
+    configz: Configz = False
+    kubelet_address: KubeletAddress = "127.0.0.1"
+    kubelet_certificate_authority: KubeletAuthority = ""
+    bind_address: BindAddress = "127.0.0.1"
     port: Port = 0
     verbosity: Verbosity = 2
-    log_format: LogForm = output.LogForm.TEXT
+    log_format: LogFormat = output.LogForm.TEXT
 
 
 @app.command("run", epilog="Example: NODE_NAME=worker-1 numalign agent run --port 10261")
@@ -161,13 +168,21 @@ def run(options: AgentOptions) -> None:
             period=options.period,
         )
         address = (options.bind_address, options.port) if options.port else None
-        setup = Setup(node=node, manner=manner, places=places, proxy=options.configz, address=address)
+        login = access.default(options.kubeconfig)
+        kubelet = _kubelet(options, places, node, login) if options.configz else None
+        setup = Setup(node=node, manner=manner, places=places, configz=kubelet, address=address)
         with clock.event_loop_runner() as runner:
-            runner.run(_run(setup, access.default(options.kubeconfig)))
-    except errors.BadObject as problem:
-        output.fail(str(problem))
+            runner.run(_run(setup, login))
     except OSError as problem:
         output.fail(f"{options.bind_address}:{options.port} cannot be served: {problem.strerror or problem}")
+
+
+def _kubelet(options: AgentOptions, places: Places, node: str, login: Access) -> Access:
+    from numalign.agent.sources import kubeletconfig
+
+    named = options.kubelet_certificate_authority
+    authority = Path(named) if named else places.kubelet_root / kubeletconfig.CERTIFICATE
+    return kubeletconfig.kubelet_access(login, options.kubelet_address, node, authority)
 
 
 async def _run(setup: Setup, access: Access) -> None:
@@ -236,10 +251,10 @@ def gc(
     ] = False,
     interval: Interval = 600.0,
     grace: Grace = 300.0,
-    bind_address: Address = "127.0.0.1",
+    bind_address: BindAddress = "127.0.0.1",
     port: Port = 0,
     verbosity: Verbosity = 2,
-    log_format: LogForm = output.LogForm.TEXT,
+    log_format: LogFormat = output.LogForm.TEXT,
 ) -> None:
     """Delete the reports of nodes that are gone: at once where a Node is deleted, else by periodic sweeps.
 
@@ -273,7 +288,7 @@ def gc(
     try:
         with clock.event_loop_runner() as runner:
             well = runner.run(swept())
-    except (errors.BadObject, KubeError) as problem:
+    except KubeError as problem:
         output.fail(str(problem))
     except OSError as problem:
         output.fail(f"{bind_address}:{port} cannot be served: {problem.strerror or problem}")
@@ -304,10 +319,7 @@ def _places(host: Path, kubelet: str, config: str, podresources_socket: str) -> 
     from numalign.agent.sources import podresources
 
     given = podresources_socket
-    try:
-        asked = Path(given) if given.startswith("/") else podresources.endpoint(given) if given else None
-    except errors.BadObject as problem:
-        output.fail(str(problem))
+    asked = Path(given) if given.startswith("/") else podresources.endpoint(given) if given else None
     return Places(host=host, kubelet=kubelet, config=config, podresources=asked)
 
 
@@ -317,10 +329,7 @@ def _left_out(file: str, node: str, mode: str) -> Exclusions:
 
     if file and mode == "own":
         output.fail("--exclude is for the modes rte and nfd; a report in our own form is always complete")
-    try:
-        return exclusions.read(Path(file), node) if file else exclusions.NONE
-    except errors.BadObject as problem:
-        output.fail(str(problem))
+    return exclusions.read(Path(file), node) if file else exclusions.NONE
 
 
 def _mode(word: str) -> Mode:

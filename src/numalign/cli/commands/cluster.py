@@ -12,6 +12,7 @@ import typer
 
 from numalign.api.errors import BadObject
 from numalign.cli import output
+from numalign.cli.options import Output
 from numalign.process import interpreter
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ LOOK = 0.05
 LAST_WORDS = 2000
 
 Name = Annotated[str, typer.Argument(metavar="[NAME]", help="Name of the cluster.")]
-OutputFormat = Annotated[output.Format, typer.Option("-o", "--output", help="Output format.")]
 
 
 @app.callback()
@@ -56,27 +56,24 @@ def up(
     tls: Annotated[bool, typer.Option("--tls", help="Serve TLS, and require the token of the kubeconfig.")] = False,
     seed: Annotated[int, typer.Option(help="Seed of all random choices.")] = 1,
     foreground: Annotated[bool, typer.Option("--foreground", help="Run in the foreground until interrupted.")] = False,
-    fmt: OutputFormat = output.Format.TABLE,
+    fmt: Output = output.Format.TABLE,
 ) -> None:
     """Start a cluster and print its KUBECONFIG."""
     from numalign.cli.results import clusteroptions
     from numalign.simulator import registry
 
-    try:
-        asked = clusteroptions.ClusterOptions(nodes, machine, policy, scope, kubelet_config, reports, scenario)
-        served = {
-            "scheduler": scheduler,
-            "default_scheduler": blind_scheduler,
-            "zone_aware_scheduler": with_scheduler,
-        }
-        hosted = clusteroptions.hosted(asked, name=name, port=port, secure=tls, seed=seed, **served)
-        if registry.running(name) is not None:
-            raise registry.AlreadyRuns("Cluster", name, "", f"already runs; `numalign cluster down {name}` ends it")
-        if foreground:
-            return _stay(hosted)
-        found = _started(name)
-    except BadObject as problem:
-        output.fail(str(problem))
+    asked = clusteroptions.ClusterOptions(nodes, machine, policy, scope, kubelet_config, reports, scenario)
+    served = {
+        "scheduler": scheduler,
+        "default_scheduler": blind_scheduler,
+        "zone_aware_scheduler": with_scheduler,
+    }
+    hosted = clusteroptions.hosted(asked, name=name, port=port, secure=tls, seed=seed, **served)
+    if registry.running(name) is not None:
+        raise registry.AlreadyRuns("Cluster", name, "", f"already runs; `numalign cluster down {name}` ends it")
+    if foreground:
+        return _stay(hosted)
+    found = _started(name)
     output.show(output.structured(found, fmt) if fmt is not output.Format.TABLE else _lines(found))
 
 
@@ -85,17 +82,13 @@ def down(name: Name = "numalign") -> None:
     """Stop a cluster and remove its files."""
     from numalign.simulator import registry
 
-    try:
-        ended = registry.end(name)
-    except BadObject as problem:
-        output.fail(str(problem))
-    if not ended:
+    if not registry.end(name):
         output.fail(f"no cluster {name} runs; `numalign cluster status` lists those that do", code=1)
     output.show(f"{name} is down")
 
 
 @app.command(epilog="Example: numalign cluster status -o json")
-def status(fmt: OutputFormat = output.Format.TABLE) -> None:
+def status(fmt: Output = output.Format.TABLE) -> None:
     """List the clusters that run on this machine."""
     from numalign.simulator import registry
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from numalign.cli import output
+from numalign.cli.options import LogFormat, Verbosity
 
 if TYPE_CHECKING:
     from numalign.agent.deviceplugin.config import Offers
@@ -24,8 +25,6 @@ Config = Annotated[
 ]
 OfMachine = Annotated[str, typer.Option("--machine", metavar="NAME|FILE", help="Offer this machine's devices instead.")]
 Root = Annotated[Path, typer.Option("--kubelet-dir", metavar="DIR", help="The kubelet's root folder.")]
-Verbosity = Annotated[int, typer.Option("-v", help="Log level; 4 and above is debug.")]
-Form = Annotated[output.LogForm, typer.Option("--log-format", help="Log format.")]
 
 
 @app.callback()
@@ -39,13 +38,12 @@ def run(
     machine: OfMachine = "",
     kubelet_dir: Root = Path("/var/lib/kubelet"),
     verbosity: Verbosity = 2,
-    log_format: Form = output.LogForm.TEXT,
+    log_format: LogFormat = output.LogForm.TEXT,
 ) -> None:
     """Register with the kubelet and serve, through its restarts, until a signal ends it.
 
     A changed file counts within a second, SIGHUP at once. Exit code: 0 after a signal, 2 if it cannot start."""
     from numalign.agent.deviceplugin import server
-    from numalign.api.errors import BadObject
     from numalign.process import log
 
     log.start("json" if log_format is output.LogForm.JSON else "text", verbosity)
@@ -55,10 +53,7 @@ def run(
     folder = kubelet_dir.absolute() / server.FOLDER
     if not folder.is_dir():
         output.fail(f"{folder} is not a folder; is {kubelet_dir} the root folder of a kubelet that has run?")
-    try:
-        asyncio.run(_serve(folder, reader, Path(config) if config else None))
-    except BadObject as problem:
-        output.fail(str(problem))
+    asyncio.run(_serve(folder, reader, Path(config) if config else None))
 
 
 async def _serve(folder: Path, reader: Callable[[], Offers], file: Path | None) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from numalign.cli import fileio, output, sources
-from numalign.cli.options import bundled
+from numalign.cli.options import Output, bundled
 from numalign.cli.output import Format
 from numalign.cli.sources import ProfiledSource
 
@@ -24,7 +24,6 @@ MOST_COPIES = 100_000
 
 app = typer.Typer(no_args_is_help=True)
 
-Output = Annotated[Format, typer.Option("--output", "-o", help="Output format.")]
 Nodes = Annotated[bool, typer.Option("--nodes", help="List the answer of every node.")]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The pod: NAME or NAMESPACE/NAME.")]
 Namespace = Annotated[str, typer.Option("--namespace", "-n", help="The namespace of the pod.")]
@@ -50,16 +49,12 @@ def pod(
 
     Exit code: 0 if it is placed or some node would take it, 1 if none would or its node rejected it, 2 if there is no
     such pod or the cluster cannot be asked."""
-    from numalign.api.errors import BadObject
     from numalign.cli.results import explanation
 
     space, _, plain = name.rpartition("/")
     full_name = f"{namespace or space or 'default'}/{plain}"
-    try:
-        with sources.at_once():
-            answer = explanation.about_pod(sources.taken(source), full_name, explanation.Wanted(nodes))
-    except BadObject as problem:
-        output.fail(str(problem))
+    with sources.at_once():
+        answer = explanation.about_pod(sources.taken(source), full_name, explanation.Wanted(nodes))
     _show(answer, fmt, every=nodes)
 
 
@@ -75,17 +70,13 @@ def shape(
     """Explain pods that do not exist yet: where they would go, and why not.
 
     Exit code: 0 if all of them would find a node, 1 if not, 2 if a file or the cluster cannot be read."""
-    from numalign.api.errors import BadObject
     from numalign.cli.results import explanation
 
     if fileio.STDIN in file and source.snapshot == fileio.STDIN:
         output.fail("-f - and --snapshot - would both read the standard input; give one of them a file")
-    try:
-        pods = _pods(file, replicas)
-        with sources.at_once():
-            answer = explanation.about_shapes(sources.taken(source), pods, explanation.Wanted(nodes))
-    except BadObject as problem:
-        output.fail(str(problem))
+    pods = _pods(file, replicas)
+    with sources.at_once():
+        answer = explanation.about_shapes(sources.taken(source), pods, explanation.Wanted(nodes))
     _show(answer, fmt, every=nodes)
 
 

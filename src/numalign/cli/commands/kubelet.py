@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from numalign.cli import output
+from numalign.cli.options import Output
 from numalign.cli.output import Format
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ Config = Annotated[
 Version = Annotated[
     str | None, typer.Option(metavar="VERSION", help="The kubelet's minor, such as 1.36. Default: the newest known.")
 ]
-Output = Annotated[Format, typer.Option("--output", "-o", help="Output format.")]
 
 
 @app.callback()
@@ -45,14 +45,13 @@ def admit(
     """Show which pods a kubelet admits, in the order given, where it places them, and why it rejects the others.
 
     Exit code: 0 if all are admitted, 1 if one is not, 2 if something that was given cannot be used."""
-    from numalign.api import errors
     from numalign.kubelet.refusals import StartRefusal
 
     if [machine, config, *pods].count("-") > 1:
         output.fail("standard input can be read once; write - in one place only")
     try:
         answer = _answer(pods, machine, config, kubelet_version)
-    except (errors.BadObject, StartRefusal) as problem:
+    except StartRefusal as problem:
         output.fail(str(problem))
     output.show(_drawn(answer) if fmt is Format.TABLE else output.structured(answer, fmt))
     if any(pod.verdict != "admitted" for pod in answer.pods):

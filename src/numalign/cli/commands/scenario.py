@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from numalign.api.errors import BadObject
 from numalign.cli import fileio, output
+from numalign.cli.options import Output
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Play scenarios on an embedded cluster, in virtual time.", no_args_is_help=True)
 
-OutputFormat = Annotated[output.Format, typer.Option("-o", "--output", help="Output format.")]
 Which = Annotated[str, typer.Argument(metavar="NAME|FILE", help="A scenario of the catalogue, or a file.")]
 SAY_EVERY = 2.0
 """Seconds between two lines of progress."""
@@ -31,7 +30,7 @@ def scenario() -> None:
 
 
 @app.command("list", epilog="Example: numalign scenario list")
-def list_(fmt: OutputFormat = output.Format.TABLE) -> None:
+def list_(fmt: Output = output.Format.TABLE) -> None:
     """List the scenarios that ship with numalign."""
     from numalign.simulator.scenarios import catalogue
 
@@ -47,10 +46,7 @@ def show(name: Annotated[str, typer.Argument(help="A scenario of the catalogue."
     """Print the file of a scenario, to read it or to write your own."""
     from numalign.simulator.scenarios import catalogue
 
-    try:
-        output.show(catalogue.text(name).rstrip())
-    except BadObject as problem:
-        output.fail(str(problem))
+    output.show(catalogue.text(name).rstrip())
 
 
 @app.command(epilog="Example: numalign scenario run rejection-storm")
@@ -61,19 +57,16 @@ def run(
     record: Annotated[
         Path | None, typer.Option(help="Write the history to this file, one JSON line per event.")
     ] = None,
-    fmt: OutputFormat = output.Format.TABLE,
+    fmt: Output = output.Format.TABLE,
 ) -> None:
     """Play a scenario and judge it. Exit code: 0 if all expectations hold, else 1."""
     from numalign.cli.results import clusteroptions
     from numalign.simulator.scenarios import history, judge, play
 
-    try:
-        story = clusteroptions.story(which)
-        fileio.require_file(record)
-        progress = ScenarioProgress(story.lasts)
-        played = play.play(story, scheduler, seed, progress.at)
-    except BadObject as problem:
-        output.fail(str(problem))
+    story = clusteroptions.story(which)
+    fileio.require_file(record)
+    progress = ScenarioProgress(story.lasts)
+    played = play.play(story, scheduler, seed, progress.at)
     fileio.write(record, history.encode(played.lines))
     for refused in played.refused:
         output.warn(refused)

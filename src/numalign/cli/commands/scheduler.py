@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from numalign.api.errors import BadObject
 from numalign.cli import output, sources
-from numalign.cli.options import bundled
+from numalign.cli.options import BindAddress, Kubeconfig, LogFormat, Output, Port, bundled
 from numalign.cli.output import Format
 from numalign.cli.sources import ClusterSource, SchedulerPages
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from numalign.kube.transport.auth import Access
     from numalign.process.certificates import CertificateFiles
     from numalign.scheduler.main import Scheduler
-    from numalign.scheduler.snapshot.snapshot import Snapshot
 
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -35,11 +35,6 @@ CALLS_BESIDE = 32
 ConfigFile = Annotated[
     str, typer.Option("--config", help="A KubeSchedulerConfiguration. Default: the scheduler's defaults.")
 ]
-Kubeconfig = Annotated[
-    str, typer.Option(help="The kubeconfig of the cluster. Default: KUBECONFIG, or the service account of the pod.")
-]
-Address = Annotated[str, typer.Option(metavar="ADDRESS", help="Address of health and metrics.")]
-Port = Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: do not serve.")]
 Certificate = Annotated[
     str,
     typer.Option(
@@ -59,7 +54,6 @@ OpenPaths = Annotated[
     ),
 ]
 Verbosity = Annotated[int, typer.Option("-v", help="Log level; 4 and above is debug; can be changed at run time.")]
-Form = Annotated[output.LogForm, typer.Option("--log-format", help="Log format.")]
 
 
 class Shown(NamedTuple):
@@ -82,38 +76,32 @@ class Pages(NamedTuple):
 def run(
     config: ConfigFile = "",
     kubeconfig: Kubeconfig = "",
-    bind_address: Address = "127.0.0.1",
+    bind_address: BindAddress = "127.0.0.1",
     port: Port = 10259,
     tls_certificate: Certificate = "",
     tls_key: Key = "",
     open_paths: OpenPaths = "/healthz,/readyz,/livez",
     verbosity: Verbosity = 2,
-    log_format: Form = output.LogForm.TEXT,
+    log_format: LogFormat = output.LogForm.TEXT,
 ) -> None:
     """Schedule pods, as leader or standby.
 
     Exit code: 0 after a signal, 1 if leadership was lost or something failed, 2 if it cannot start."""
-    from numalign.api.errors import BadObject
     from numalign.kube import clock
     from numalign.kube.access import access
     from numalign.kube.leader.leading import LeadershipLost
     from numalign.process import log
 
     log.start("json" if log_format is output.LogForm.JSON else "text", verbosity)
-    try:
-        read = _configuration(config)
-        shown = _from_files(tls_certificate, tls_key) if tls_certificate or tls_key else _of_our_own(bind_address)
-        pages = Pages(bind_address, port, shown, tuple(filter(None, open_paths.split(","))))
-        found = access.default(kubeconfig or read.client_connection.kubeconfig)
-    except BadObject as problem:
-        output.fail(str(problem))
+    read = _configuration(config)
+    shown = _from_files(tls_certificate, tls_key) if tls_certificate or tls_key else _of_our_own(bind_address)
+    pages = Pages(bind_address, port, shown, tuple(filter(None, open_paths.split(","))))
+    found = access.default(kubeconfig or read.client_connection.kubeconfig)
     try:
         with clock.event_loop_runner() as runner:
             runner.run(_served(read, found, pages))
     except LeadershipLost as problem:
         output.fail(str(problem), 1)
-    except BadObject as problem:
-        output.fail(str(problem))
     except OSError as problem:
         output.fail(f"{bind_address}:{port} cannot be served: {problem.strerror or problem}")
 
@@ -132,7 +120,6 @@ def _configuration(file: str) -> Configuration:
 
 
 def _from_files(certificate: str, key: str) -> Shown:
-    from numalign.api.errors import BadObject
     from numalign.process.certificates import CertificateFiles, Unusable
 
     if not certificate:
@@ -148,7 +135,6 @@ def _of_our_own(address: str) -> Shown | None:
     if address in LOOPBACK:
         return None
 
-    from numalign.api.errors import BadObject
     from numalign.process import certificates
     from numalign.process.certificates import CryptographyMissing
 
@@ -217,7 +203,6 @@ GZIP = ".gz"
 Pod = Annotated[str, typer.Option("--pod", metavar="NAMESPACE/NAME", help="Show one pod: its history and its state.")]
 Node = Annotated[str, typer.Option("--node", metavar="NAME", help="Show one node: its zones and their pods.")]
 Nodes = Annotated[bool, typer.Option("--nodes", help="List every node.")]
-Output = Annotated[Format, typer.Option("--output", "-o", help="Output format.")]
 Written = Annotated[
     str,
     typer.Option("--file", "-f", metavar="FILE", help="The file to write; compressed if it ends in .gz; - is stdout."),
@@ -259,12 +244,8 @@ def dump(file: Written, pages: SchedulerPages) -> None:
 
     The file has no secrets: of a pod, only the fields that decisions use. Exit code: 0, or 2 if the scheduler cannot
     be asked."""
-    from numalign.api.errors import BadObject
 
-    try:
-        text = sources.fetch(pages.server, sources.DUMP, pages)
-    except BadObject as problem:
-        output.fail(str(problem))
+    text = sources.fetch(pages.server, sources.DUMP, pages)
     if file == "-":
         return output.show(text.decode())
     _write(file, text)
@@ -274,14 +255,10 @@ def repeat(file: Dump, pod: Whose, node: There = "", fmt: Output = Format.TABLE)
     """Repeat one decision of a dump and compare it with what the scheduler decided.
 
     Exit code: 0 if it is the same or was not recorded, 1 if it differs, 2 if the file cannot be used."""
-    from numalign.api.errors import BadObject
     from numalign.cli.results import schedulerpages
     from numalign.scheduler.explain import replay
 
-    try:
-        again = replay.repeated(_snapshot(file), _qualified(pod), node)
-    except BadObject as problem:
-        output.fail(str(problem))
+    again = replay.repeated(sources.taken(ClusterSource(snapshot=file)), _qualified(pod), node)
     for left_out in again.problems:
         output.warn(left_out)
     is_table = fmt is Format.TABLE
@@ -297,19 +274,11 @@ def _qualified(pod: str) -> str:
 def _page(pages: SchedulerPages, path: str, **query: str) -> dict[str, Any]:
     import msgspec
 
-    from numalign.api.errors import BadObject
-
     try:
         answer: dict[str, Any] = msgspec.json.decode(sources.fetch(pages.server, path, pages, **query), type=dict)
-    except BadObject as problem:
-        output.fail(str(problem))
     except msgspec.MsgspecError:
         output.fail(f"Scheduler {pages.server}: does not answer with a state; is it a numalign scheduler?")
     return answer
-
-
-def _snapshot(file: str) -> Snapshot:
-    return sources.taken(ClusterSource(snapshot=file))
 
 
 def _write(file: str, text: bytes) -> None:

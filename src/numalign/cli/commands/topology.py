@@ -27,15 +27,11 @@ def topology(
     """Show the zones of nodes, with what is free in them and the pods that hold the rest.
 
     Exit code: 0, or 2 if there is no such node or the cluster cannot be asked."""
-    from numalign.api.errors import BadObject
     from numalign.cli.results.topology import ReportedCluster, cluster_text, node_text, nodes
 
-    try:
-        with sources.at_once():
-            asked = ReportedCluster(sources.taken(source), sources.publications(source))
-            shown, problems = nodes(asked, node)
-    except BadObject as problem:
-        output.fail(str(problem))
+    with sources.at_once():
+        asked = ReportedCluster(sources.taken(source), sources.publications(source))
+        shown, problems = nodes(asked, node)
     for each in problems:
         output.warn(each)
     if fmt is not Format.TABLE:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from numalign.api.errors import BadObject
 from numalign.cli import fileio, output
+from numalign.cli.options import Output
 from numalign.lab import build
 from numalign.lab.build import Binary
 from numalign.lab.errors import LabError
@@ -31,7 +31,6 @@ USUAL = "numalign"
 
 Name = Annotated[str, typer.Option("--name", help="Name of the lab.")]
 NameArgument = Annotated[str, typer.Argument(metavar="[NAME]", help="Name of the lab.")]
-OutputFormat = Annotated[output.Format, typer.Option("-o", "--output", help="Output format.")]
 
 
 def up(
@@ -58,7 +57,7 @@ def up(
     agent: Annotated[bool, typer.Option("--agent", help="Run the numalign agent on every node.")] = False,
     nfd: Annotated[bool, typer.Option("--nfd", help="Run nfd-topology-updater on every node.")] = False,
     foreground: Annotated[bool, typer.Option("--foreground", help="Run in the foreground until interrupted.")] = False,
-    fmt: OutputFormat = output.Format.TABLE,
+    fmt: Output = output.Format.TABLE,
 ) -> None:
     """Start real kubelets on simulated machines, and print the KUBECONFIG of the cluster.
 
@@ -80,7 +79,7 @@ def up(
             reference_scheduler=reference_scheduler,
         )
         labs.require(wanted)
-    except (BadObject, LabError) as problem:
+    except LabError as problem:
         output.fail(str(problem))
     try:
         if foreground:
@@ -95,11 +94,7 @@ def down(name: NameArgument = USUAL) -> None:
     """End a lab, or remove what is left of one."""
     from numalign.lab import preflight, state
 
-    try:
-        ended = state.INSTANCES.end(name)
-        cleared = state.clear(name)
-    except BadObject as problem:
-        output.fail(str(problem))
+    ended, cleared = state.INSTANCES.end(name), state.clear(name)
     if not (ended or cleared):
         output.fail(f"lab {name} is not running; `numalign lab status` lists the running labs", code=1)
     if not state.INSTANCES.every():
@@ -107,7 +102,7 @@ def down(name: NameArgument = USUAL) -> None:
     output.show(f"{name} is down")
 
 
-def status(fmt: OutputFormat = output.Format.TABLE) -> None:
+def status(fmt: Output = output.Format.TABLE) -> None:
     """List the labs on this machine, with their programs."""
     from numalign.lab import state
 
@@ -131,10 +126,7 @@ def logs(
     from numalign.cli import fileio
     from numalign.lab import state
 
-    try:
-        found = state.logs(name)
-    except BadObject as problem:
-        output.fail(str(problem))
+    found = state.logs(name)
     if not found:
         output.fail(f"lab {name} is not running; `numalign lab up` starts one", code=1)
     if not part:
@@ -179,10 +171,7 @@ def _enter(lab: LabState, node: NodeState) -> None:
 def _lab(name: str) -> LabState:
     from numalign.lab import state
 
-    try:
-        found = state.INSTANCES.running(name) or state.INSTANCES.last_announced(name)
-    except BadObject as problem:
-        output.fail(str(problem))
+    found = state.INSTANCES.running(name) or state.INSTANCES.last_announced(name)
     if found is None:
         output.fail(f"lab {name} is not running; `numalign lab up` starts one", code=1)
     return found
@@ -212,7 +201,7 @@ def campaign(
         Path | None, typer.Option(help="Write the history to this file, one JSON line per event.")
     ] = None,
     logs: Annotated[Path | None, typer.Option(help="Keep the logs of the lab in this folder.")] = None,
-    fmt: Annotated[output.Format, typer.Option("-o", "--output", help="Output format.")] = output.Format.TABLE,
+    fmt: Output = output.Format.TABLE,
 ) -> None:
     """Run random pods and faults on real kubelets for some minutes, and report every broken promise.
 
@@ -225,7 +214,7 @@ def campaign(
     asked = run.CampaignOptions(minutes=minutes, seed=seed, name=name, logs=logs)
     try:
         labs.require(run.lab(asked))
-    except (BadObject, LabError) as problem:
+    except LabError as problem:
         output.fail(str(problem))
     fileio.require_file(record)
     fileio.require_folder(logs)
@@ -276,14 +265,14 @@ def build_binaries(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[NAME]...", help="Binaries to build. Default: all.")
     ] = None,
-    fmt: Annotated[output.Format, typer.Option("-o", "--output", help="Output format.")] = output.Format.TABLE,
+    fmt: Output = output.Format.TABLE,
 ) -> None:
     """Build missing binaries into the cache, and print where all are."""
     try:
         wanted = build.chosen(names or [])
         progress = BuildProgress(wanted)
         built = list(build.build(wanted, progress.announce))
-    except (LabError, BadObject) as problem:
+    except LabError as problem:
         output.fail(str(problem))
     if fmt is not output.Format.TABLE:
         print(output.structured({each.binary.name: str(each.path) for each in built}, fmt))

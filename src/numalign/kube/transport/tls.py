@@ -37,6 +37,7 @@ class Contexts:
     trust: Trust
     source: str
     """The configuration that names it, for messages."""
+    kind: str = "Kubeconfig"
     _kept: tuple[object, ssl.SSLContext] | None = field(default=None, repr=False)
 
     def context(self, certificate: Certificate | None) -> ssl.SSLContext:
@@ -92,7 +93,7 @@ class Contexts:
                 raise self._bad("client certificate and key", why) from None
 
     def _bad(self, field: str, why: str) -> errors.BadObject:
-        return errors.BadObject("Kubeconfig", self.source, field, why)
+        return errors.BadObject(self.kind, self.source, field, why)
 
 
 def _no_password() -> bytes:

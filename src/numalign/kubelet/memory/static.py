@@ -199,7 +199,7 @@ class StaticMemory(Struct, frozen=True, dict=True):
         return state.with_blocks(pod.uid, divided(pod, request, zones)), None
 
     def _placed(self, state: MemoryState, pod: PodDemand, request: Request, affinity: Hint) -> Mask:
-        """From the affinity to the zones that will hold the memory (kubelet spec 6.4, steps 2 to 4)."""
+        """The zones that will hold the memory, found from the affinity (kubelet spec 6.4, steps 2 to 4)."""
         mask, preferred = affinity
         if mask is None:
             best = self._best(state, pod, request)

@@ -173,7 +173,7 @@ def manager(kubelet: Kubelet) -> TopologyManager:
 
 
 def signature(listed: Iterable[PodPlacement], method: fingerprint.Method) -> Fingerprint:
-    """Of the pods that the Pod Resources API lists, as upstream's publishers sign them (exporter spec 4.6)."""
+    """The fingerprint of the pods that the Pod Resources API lists, as upstream's publishers compute it (spec 4.6)."""
     judged = (((pod.namespace, pod.name), pod.is_exclusive) for pod in listed)
     return Fingerprint(fingerprint.of(fingerprint.included(judged, method)), method)
 
@@ -200,7 +200,7 @@ def costs(zone: machine.Zone, others: Iterable[int]) -> dict[int, int]:
 
 
 def _only_zone(holding: Holding, cpus: Mapping[int, int]) -> int | None:
-    """By the first kind of resource that the container holds; -1, which the codec refuses, for several zones."""
+    """The zone of the first kind of resource that the container holds; -1, which the codec refuses, for several."""
     if holding.cpus:
         lowest = holding.cpus & -holding.cpus
         # None: a CPU that the machine does not have.

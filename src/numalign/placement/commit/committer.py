@@ -35,7 +35,7 @@ from numalign.placement.ledger.sync import LedgerSync
 from numalign.placement.rowmodel.evaluate import RowVerdict, Verdict
 
 NOT_DECIDED = RowVerdict(code=Verdict.NOT_DECIDED)
-NOBODY_COMES: Final[Mapping[str, Pod]] = MappingProxyType({})
+NONE_COMING: Final[Mapping[str, Pod]] = MappingProxyType({})
 MOST_ALONE: Final = 4096
 """Placements that are cached."""
 Looks = tuple[object, ...]
@@ -59,7 +59,7 @@ class Committer:
         self._alone: BoundedCache[Looks, Placement] = BoundedCache(MOST_ALONE)
         """Where no pod is pending, and numbers alone decide."""
 
-    def place(self, pod: Pod, shape: Shape, row: Row, coming: Mapping[str, Pod] = NOBODY_COMES) -> CommittedPod | None:
+    def place(self, pod: Pod, shape: Shape, row: Row, coming: Mapping[str, Pod] = NONE_COMING) -> CommittedPod | None:
         """The pod's placement; None: it is not certain that the kubelet admits it in every order of arrival.
 
         `coming`: pods by uid that the row has as pending and that the ledger does not have."""
@@ -178,7 +178,7 @@ def _without(restored: RestoredKubelet, uids: Iterable[str]) -> KubeletState:
 
 
 def _as_far_as_known(holding: Holding) -> Holding:
-    """Without the shape for a pod that may be in any zone: the model cannot say more about it."""
+    """Drops the shape of a holding with unknown zones, because the model cannot narrow these."""
     return holding if holding.source is not Source.UNKNOWN else structs.replace(holding, shape=-1)
 
 
@@ -193,7 +193,7 @@ def _either(before: Holding, now: Holding) -> Holding:
 
 
 def _joined(before: Sequence[Entry], now: Sequence[Entry]) -> tuple[Entry, ...]:
-    """By column the larger amount, in the zones of both."""
+    """Joins entries: by column the larger amount, in the zones of both."""
     found = []
     for column in sorted({entry.column for entry in (*before, *now)}):
         parts = [[entry for entry in half if entry.column == column] for half in (before, now)]

@@ -14,7 +14,7 @@ HUNDREDTHS: Final = 100
 
 
 def named(resource: str, amount: int, *, up: bool = False) -> str:
-    """With the resource's name; cpu in thousandths."""
+    """The amount with the resource's name; cpu is given in thousandths."""
     number = bare(resource, amount, up=up)
     if resource == resourcenames.CPU:
         return f"{number} CPU" if amount == 1000 else f"{number} CPUs"
@@ -22,14 +22,14 @@ def named(resource: str, amount: int, *, up: bool = False) -> str:
 
 
 def bare(resource: str, amount: int, *, up: bool = False) -> str:
-    """The number alone."""
+    """The amount without the resource's name."""
     if resource == resourcenames.CPU:
         return _decimal(*divmod(amount, 1000), digits=3)
     return _bytes(amount, up=up) if resourcenames.is_bytes(resource) else str(amount)
 
 
 def _bytes(amount: int, *, up: bool) -> str:
-    """In the largest unit of which there is one, with two digits after the point."""
+    """Formats bytes in the largest unit that gives at least 1, with two decimals."""
     power = min(max(0, (amount.bit_length() - 1) // 10), len(SUFFIXES) - 1)
     unit = 1 << 10 * power
     hundredths = -(-amount * HUNDREDTHS // unit) if up else amount * HUNDREDTHS // unit

@@ -171,7 +171,7 @@ class Group(Struct, Generic[A], frozen=True):
     """Nodes that refuse for one kind of reason."""
 
     answer: A
-    """With the best numbers that any of the nodes has."""
+    """The merged reason, with the best amounts of the nodes."""
     nodes: tuple[str, ...]
 
 

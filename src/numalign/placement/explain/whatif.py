@@ -21,7 +21,7 @@ from numalign.placement.columns.columns import NONE_PENDING, UNREPORTED, VACANT
 from numalign.placement.columns.holdings import Holding
 from numalign.placement.columns.requests import Ask, Program
 from numalign.placement.columns.shapes import Shape
-from numalign.placement.commit.committer import NOBODY_COMES, CommittedPod
+from numalign.placement.commit.committer import NONE_COMING, CommittedPod
 from numalign.placement.decisions import LAST_RESORT
 from numalign.placement.engine import Engine
 from numalign.placement.exact import ExactFlavour
@@ -31,7 +31,7 @@ from numalign.placement.reference.flavour import ReferenceFlavour
 from numalign.placement.rowmodel import evaluate, state
 from numalign.placement.rowmodel.evaluate import Verdict
 
-NOBODY_HOLDS: Final[Mapping[str, int]] = {}
+NO_HOLDERS: Final[Mapping[str, int]] = {}
 NO_PODS: Final[frozenset[str]] = frozenset()
 
 
@@ -122,7 +122,7 @@ class ExactWhatIf:
     def holders(self, row: int) -> Mapping[str, int]:
         node_ledger = self._mirror.ledger.node(self._columns.names[row])
         if node_ledger is None or self._asks_nothing(int(self._columns.kind[row])):
-            return NOBODY_HOLDS
+            return NO_HOLDERS
         everywhere = (1 << len(node_ledger.zones)) - 1
         found = {}
         for uid, record in node_ledger.records.items():
@@ -185,7 +185,7 @@ class ExactWhatIf:
             return supposed
         return _revised(supposed, {each.uid: each for each in self._flavour.committer.revised(supposed)})
 
-    def _admits_all(self, row: Row, pods: Sequence[Pod], coming: Mapping[str, Pod] = NOBODY_COMES) -> bool:
+    def _admits_all(self, row: Row, pods: Sequence[Pod], coming: Mapping[str, Pod] = NONE_COMING) -> bool:
         """Whether all these pods are admitted together."""
         known = dict(coming)
         for pod in pods:

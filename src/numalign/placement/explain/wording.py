@@ -288,7 +288,7 @@ def joined(parts: Sequence[str]) -> str:
 
 
 def suggestion(found: AnySuggestion) -> str:
-    """What would make the pod fit."""
+    """The suggestion as a sentence."""
     match found:
         case Freeing():
             return _freeing(found)

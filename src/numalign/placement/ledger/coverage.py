@@ -56,12 +56,12 @@ class NodeHistory(Struct, frozen=True):
 
     @property
     def signs_known(self) -> bool:
-        """Whether fingerprints of this node have matched known pods before."""
+        """Whether a fingerprint of this node has matched known pods within the last `PATIENT` reports."""
         return self.matched is not None and self.report_count < self.matched + PATIENT
 
 
 class PodSet(Struct, frozen=True):
-    """A node's pods, as a report finds them."""
+    """A node's pods, sorted by whether a report may cover them."""
 
     settled: tuple[PodRecord, ...]
     """Pods that the report certainly covers."""
@@ -74,7 +74,7 @@ class PodSet(Struct, frozen=True):
 
 
 class Coverage(Struct, frozen=True):
-    """By uid, for pods that are neither settled nor forgotten."""
+    """Which pods a report covers, by uid. `covers` has the pods that are neither settled nor forgotten."""
 
     covers: Mapping[str, Cover]
     is_exact: bool = False
@@ -191,7 +191,7 @@ def _signed(facts: RowFacts, pods: PodSet, report_count: int) -> Coverage | None
 
 
 def _exclusive(pods: PodSet) -> PodSet:
-    """Those that hold something in a zone; finished pods hold nothing."""
+    """The pods that hold something in a zone; finished pods hold nothing."""
     settled, pending, leaving = (
         tuple(filter(_holds_zones, each)) for each in (pods.settled, pods.pending, pods.leaving)
     )
@@ -249,7 +249,7 @@ def _weighed(facts: RowFacts, report_count: int, pods: PodSet, resources: Resour
 
 
 def _used(facts: RowFacts, resources: Resources) -> Mapping[int, int]:
-    """By column, of all zones together."""
+    """The amounts in use by column, summed over all zones."""
     stock, free = facts.supplies.stock, facts.supplies.free
     width, whole = len(stock.names), stock.allocatable
     places = resources.arranged(stock.names).places
@@ -261,7 +261,7 @@ def _fit(some: Mapping[int, int], others: Mapping[int, int], used: Mapping[int, 
 
 
 def _weights(pods: Iterable[PodRecord]) -> tuple[Mapping[int, int], Mapping[int, int]]:
-    """By column what a report that covers the pods shows of them in sum, at least and at most."""
+    """By column, the bounds of the sum that a report which covers the pods shows of them."""
     least: dict[int, int] = {}
     most: dict[int, int] = {}
     for record in pods:

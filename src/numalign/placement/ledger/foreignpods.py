@@ -56,7 +56,7 @@ def is_possible(forecast: Containers, program: Program, facts: RowFacts, resourc
     )
 
 
-def coming_true(
+def confirmed(
     forecasts: Sequence[tuple[PodRecord, Containers]], placer: Placer, row: Row, shape: Callable[[Pod], Shape]
 ) -> PodRecord | None:
     """The first pod whose forecast the model confirms; equal pods are evaluated once."""
@@ -164,7 +164,7 @@ class ForeignPods:
         waiting = list(node_ledger.unplaced.values())
         forecasts = [(record, own) for record in waiting if (own := self._forecast(record, facts)) is not None]
         row = node_ledger.row(self._unobserved.resources) if forecasts and len(waiting) > 1 else None
-        found = coming_true(forecasts, self._placer, row, self._unobserved.shape) if row is not None else None
+        found = confirmed(forecasts, self._placer, row, self._unobserved.shape) if row is not None else None
         return found or waiting[0]
 
     def _forecast(self, record: PodRecord, facts: RowFacts) -> Containers | None:

@@ -47,7 +47,7 @@ class Row(Struct, frozen=True, kw_only=True):
     """Charges in `free` whose zones are not known exactly, or that are not certain."""
     settled_entries: tuple[Entry, ...]
     pending: tuple[Holding, ...]
-    """In the order of binding."""
+    """Pending pods in the order of binding."""
     groups: Groups | None
     settled_groups: Groups | None
 

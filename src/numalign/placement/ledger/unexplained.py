@@ -71,7 +71,7 @@ def _explained(records: Iterable[PodRecord]) -> dict[int, int]:
 
 TOTALS: Final = DivergenceKind.TOTALS
 POWERS: Final = [1]
-"""Of two, as far as they were needed."""
+"""Powers of two, computed as far as they were needed."""
 
 
 def unexplained(

@@ -66,7 +66,7 @@ def is_exclusive(quality: QoS, name: str, amount: Quantity, listed: Names[str]) 
 
 
 def pinned_containers(pod: Pod, listed: Names[str]) -> list[Container]:
-    """Those that hold something exclusive for as long as the pod runs: sidecars first, then app containers."""
+    """The containers that hold something exclusive while the pod runs: sidecars first, then app containers."""
     quality = qos.of(pod)
     lasting = [*(each for each in pod.spec.init_containers if each.is_sidecar), *pod.spec.containers]
     return [each for each in lasting if _holds_exclusive(quality, each, listed)]

@@ -34,7 +34,7 @@ class Impossible(StrEnum):
 
 
 Released = dict[int, ResourceList]
-"""By NUMA node."""
+"""Released amounts by NUMA node."""
 
 
 def simulate(

@@ -62,7 +62,7 @@ class ReferenceFlavour:
     """The plugin with its cache, which learns of the cluster fact by fact."""
 
     kernel: None = None
-    """It evaluates node by node."""
+    """None: this flavour evaluates node by node."""
 
     def __init__(self, settings: Settings, columns: Columns, node_totals: NodeTotals) -> None:
         self._columns = columns
@@ -116,7 +116,7 @@ class ReferenceFlavour:
         """There is nothing to forget."""
 
     def survey(self, shape: Shape, rows: NDArray[np.intp] | None = None) -> Codes:
-        """What filter and score say of these rows, of all if none are given; a node that is refused is noted for the
+        """Scores or codes of these rows, or of all; a node that is rejected is noted for the
         cache's next round, as after every filter."""
         codes = np.full(self._columns.height, Code.VACANT, np.int32)
         wanted = demand.of(shape.pod)

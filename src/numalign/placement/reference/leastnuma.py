@@ -51,7 +51,7 @@ def is_elsewhere(demand: Demand, numa_nodes: Iterable[NumaNode]) -> bool:
 
 
 def normalised(count: int, *, closest: bool, most: int) -> int:
-    """From the number of NUMA nodes; more than the node allows gives nothing, where the plugin goes below zero."""
+    """The score for a number of NUMA nodes; 0 for more than the node allows, where the plugin's gets negative."""
     step = HIGHEST // most
     return max(HIGHEST - count * step + (step // 2 if closest else 0), 0)
 
@@ -93,7 +93,7 @@ def _closest_of(demand: Demand, numa_nodes: Sequence[NumaNode], usable: Sequence
 
 
 def _widest(demand: Demand, numa_nodes: Sequence[NumaNode], usable: Sequence[int]) -> Found | None:
-    """As few as possible without trying every set: those that can give the largest part of the demand come first."""
+    """A small set, found without trying every one: NUMA nodes that can give most of the demand come first."""
     ordered = sorted(usable, key=lambda place: -_part(demand, numa_nodes[place]))
     for size in range(1, len(ordered) + 1):
         places = tuple(sorted(ordered[:size]))

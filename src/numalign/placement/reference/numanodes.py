@@ -45,7 +45,7 @@ def read(report: NodeResourceTopology) -> Reading:
 
 
 def of_zones(zones: tuple[PublishedZone, ...]) -> tuple[NumaNode, ...]:
-    """In the order of the report; of zones with the same id the last one's costs count for all."""
+    """The NUMA nodes in the order of the report. Of zones with the same id, the last one's costs count for all."""
     found = [(zone_id, zone) for zone in zones if (zone_id := _id_of(zone)) is not None]
     costs = {zone_id: _costs(zone.costs) for zone_id, zone in found}
     return tuple(NumaNode(zone_id, _free(zone), costs[zone_id]) for zone_id, zone in found)

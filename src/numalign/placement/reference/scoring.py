@@ -32,7 +32,7 @@ class ReferenceScoring(Struct, frozen=True):
 
 
 def scoring(args: NodeResourceTopologyMatchArgs) -> ReferenceScoring:
-    """For settings that are complete."""
+    """The scoring of complete settings."""
     strategy = args.scoring_strategy or referenceargs.ScoringStrategy()
     return ReferenceScoring(Strategy(strategy.type), referenceargs.weights(args))
 
@@ -97,7 +97,7 @@ def _share(wanted: int, free: int) -> float:
 # In floating point and step by step as the plugin's library computes it, so that truncation gives the same number:
 # two passes, with a correction for the rounding of the mean.
 def variance(shares: Sequence[float]) -> float:
-    """Of a sample; a single share does not vary (the plugin divides by zero there)."""
+    """The sample variance; 0 for a single share (the plugin divides by zero there)."""
     if len(shares) < 2:
         return 0.0
     mean = sum(shares) / len(shares)

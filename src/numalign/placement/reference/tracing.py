@@ -29,7 +29,7 @@ Sink = Callable[[Trace], None]
 
 
 def plain(trace: Trace) -> dict[str, Any]:
-    """As JSON values; what is empty is left out."""
+    """The trace as JSON values; empty fields are omitted."""
     fields = {
         "fingerprintExpected": trace.expected,
         "fingerprintComputed": trace.computed,

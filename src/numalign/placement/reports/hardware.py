@@ -45,7 +45,7 @@ class Cores(Struct, frozen=True, dict=True):
 
     @cached_property
     def histogram(self) -> Callable[[int, int], tuple[int, ...]]:
-        """The same of one zone, by its position and its free CPUs."""
+        """Counts cores by free threads for one zone, given its position and its free CPUs."""
         # From report to report, and between nodes of one hardware type, most zones have the same CPUs free.
         return lru_cache(maxsize=HISTOGRAMS)(self._counted)
 
@@ -119,7 +119,7 @@ def cores(zones: tuple[int, ...], published: tuple[PublishedCore, ...]) -> Cores
 
 
 _LATEST: Final[BoundedCache[int, tuple[tuple[PublishedCore, ...], tuple[int, ...], Cores | None]]] = BoundedCache(MAKES)
-"""By the identity of maps, which are kept with it, so that nothing else gets it: hundreds of cores make a hash slow."""
+"""By the identity of maps, because hashing hundreds of cores is slow. The maps are kept alive with it."""
 
 
 @lru_cache(maxsize=MAKES)

@@ -51,7 +51,7 @@ def is_assumed(topology: NodeTopology) -> bool:
 
 
 def minor(version: str, node: Node | None, noted: set[Assumption]) -> versions.Minor:
-    """From the agent's version text, else from the Node, else the newest."""
+    """The kubelet's minor: from the agent's version text, else from the Node, else the newest."""
     found = _minor(version) or (_minor(node.status.node_info.kubelet_version) if node else None)
     if found is None:
         noted.add(Assumption.MINOR_ASSUMED)

@@ -63,7 +63,7 @@ class Basis(NamedTuple):
     zones: list[int]
     costs: list[Mapping[int, int]]
     resources: list[tuple[str, ...]]
-    """By zone."""
+    """Resource names by zone."""
     capacity: list[int]
     allocatable: list[int]
     """The amounts of all these resources, zone after zone."""
@@ -276,7 +276,7 @@ def _basis(topology: NodeTopology, node: Node | None, *, has_memory_table: bool)
 
 
 def static_facts(topology: NodeTopology, basis: Basis) -> StaticFacts:
-    """What follows from the basis of this report."""
+    """Derives the static facts from the basis of this report."""
     noted, node, facts = set[Assumption](), basis.node, topology.facts
     settings = nodesettings.read(topology, node, noted)
     cores = hardware.cores(supplies.zone_ids(topology), facts.cores) if facts.cores else None
@@ -351,7 +351,7 @@ def _rules_of(make: RulesKey) -> NodeRules:
 def _distances(
     topology: NodeTopology, settings: Settings, noted: set[Assumption]
 ) -> tuple[tuple[int, ...], ...] | None:
-    """By position, where the node prefers close zones."""
+    """The distances by position, if the node prefers close zones."""
     zones = topology.zones
     if not settings.topology_options or settings.topology_policy == "none":
         return None

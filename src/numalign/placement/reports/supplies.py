@@ -80,7 +80,7 @@ def free_cpus(facts: NodeFacts) -> int | None:
 
 
 def on_full_cores(facts: NodeFacts, cores: Cores | None) -> int | None:
-    """Of the shared set, CPUs on cores without a reserved one; None: not known."""
+    """The number of CPUs of the shared set on cores without a reserved CPU; None: not known."""
     if cores is None or facts.default_cpus is None or facts.reserved_cpus is None:
         return None
     return cores.on_full_cores(facts.default_cpus, facts.reserved_cpus)
@@ -99,7 +99,7 @@ def memory_table(topology: NodeTopology) -> Sequence[MemoryZone] | None:
 
 
 def missed(found: Mapping[str, Supply], node: Node | None) -> dict[str, int]:
-    """By resource: by how much the zones' sizes differ from what the Node says it has (engine spec R6).
+    """By resource, the difference between the zones' sizes and the Node's capacity (engine spec R6).
 
     Too little: CPUs are reserved, or devices unhealthy or without a zone. Too much: devices lie in several zones."""
     capacity = node.status.capacity if node else {}

@@ -42,7 +42,7 @@ class CoreCounts(Struct, frozen=True):
 
 
 def of(row: RowState) -> CoreCounts | None:
-    """None where counts do not determine the split: irregular machines, options that look at ids, cores not known."""
+    """The cores of a row; None if counts do not determine the split (irregular machine, options, unknown cores)."""
     rules, base = row.rules, row.base.get(CPU, ())
     one_socket_each = all(own & (own - 1) == 0 for own in rules.sockets)
     if not (rules.regular and rules.sockets and one_socket_each) or {ACROSS_CORES, BY_L3} & rules.cpu_options:
@@ -53,7 +53,7 @@ def of(row: RowState) -> CoreCounts | None:
 
 
 def split(cores: CoreCounts, runs: Sequence[Run]) -> list[int]:
-    """By position what the last run takes, after the others."""
+    """What the last run takes after the others, by position."""
     manager = _manager(cores.rules, cores.size)
     before, taken = _played(cores, manager, runs)
     return _by_position(manager, taken & before, len(cores.size))

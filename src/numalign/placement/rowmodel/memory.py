@@ -187,7 +187,7 @@ class MemoryPool:
             raise (Refuses if self.is_known and alignment.known else Unsure)(Cause.MEMORY_GROUP)
 
     def _placed(self, request: Request, alignment: Alignment) -> int:
-        """From the one mask to the zones that will hold the memory."""
+        """The zones that will hold the memory, found from the one mask of the alignment."""
         preferred = alignment.preferred
         if alignment.masks:
             mask = alignment.masks[0]

@@ -180,14 +180,14 @@ def drain(free: list[int], zones: int, amount: int) -> None:
 
 
 def _moved(row: RowState, base: Mapping[int, Amounts]) -> RowState:
-    """With other amounts free; what is known about cores is moved along as far as it can be."""
+    """The row with other free amounts; core counts are adjusted as far as possible."""
     before, after = row.base.get(CPU, NOTHING), base.get(CPU, NOTHING)
     cores = row.cores if before == after else None
     return structs.replace(row, base=base, cores=cores, full_core_cpus=on_full_cores(row.full_core_cpus, before, after))
 
 
 def on_full_cores(full: Bounds | None, before: Amounts, after: Amounts) -> Bounds | None:
-    """What is free on full cores when other CPUs are free than when that was known."""
+    """Bounds of the free CPUs on full cores after the free CPUs changed."""
     taken = sum(before) - sum(after)
     if full is None or not taken:
         return full
@@ -226,12 +226,12 @@ def total(amounts: Sequence[int], mask: int) -> int:
 
 
 def touching(entries: Iterable[Entry], mask: int) -> int:
-    """What may lie in these zones at most."""
+    """The largest amount that entries may have in these zones."""
     return sum([entry.amount for entry in entries if entry.zones & mask])
 
 
 def inside(entries: Iterable[Entry], mask: int) -> int:
-    """What lies in these zones at least."""
+    """The amount that entries certainly have in these zones."""
     return sum([entry.amount for entry in entries if entry.certain and entry.zones and not entry.zones & ~mask])
 
 

@@ -28,7 +28,7 @@ class HostPort(NamedTuple):
 
 
 def wanted(pod: Pod) -> tuple[HostPort, ...]:
-    """Of sidecars and containers. Other init containers end before their ports can conflict."""
+    """The host ports of sidecars and containers. Other init containers end before their ports can conflict."""
     if not pod.spec.init_containers and not _has_any(pod.spec.containers):
         return ()
     sidecars = filter(lambda container: container.is_sidecar, pod.spec.init_containers)

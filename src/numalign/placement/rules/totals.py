@@ -5,7 +5,7 @@ units, rounded up. Additions wrap around as kube-scheduler's int64 does."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from functools import lru_cache
 from operator import attrgetter, is_
 from typing import Any, Final, TypeVar
@@ -40,6 +40,8 @@ MANY: Final = 256
 """Rows from which it pays to ask how many of them are alike."""
 
 T = TypeVar("T")
+CountedAmounts = Mapping[str, int]
+"""By resource, as the totals count them."""
 ASKING: Final = attrgetter("containers", "init_containers", "resources", "overhead")
 
 
@@ -101,7 +103,7 @@ class Totals:
         if offered == self._offered[row]:
             return
         self._offered[row] = offered
-        amounts = self.counted(offered) if offered else ()
+        amounts = self._by_column(counted_amounts(offered or {}))
         self.allocatable[:, row] = 0
         for column, amount in amounts:
             self.allocatable[column, row] = amount
@@ -132,6 +134,14 @@ class Totals:
         found: T = known[key]
         return found
 
+    def asked(self, pod: Pod) -> CountedAmounts:
+        """What the pod requests, whatever its status says."""
+        return self.once(counted_amounts, pod, lambda: counted_amounts(requests.effective(pod)))
+
+    def held(self, pod: Pod) -> CountedAmounts:
+        """What the pod counts for on its node: what it requests, unless it is being resized."""
+        return counted_amounts(requests.assigned(pod)) if requests.is_resized(pod) else self.asked(pod)
+
     def _read_of(self, pod: Pod) -> dict[Hashable, Any]:
         """What was read of pods that ask for the same."""
         asking, (before, known) = ASKING(pod.spec), self._latest_read
@@ -161,10 +171,6 @@ class Totals:
     def subtract(self, row: int, charge: Charge) -> None:
         self._move(row, charge, -1)
 
-    def counted(self, amounts: ResourceList) -> list[tuple[int, int]]:
-        """By column; resources that kube-scheduler does not count are left out."""
-        return [(self.column(name), counted(name, amount)) for name, amount in amounts.items() if is_counted(name)]
-
     def grow(self, rows: int) -> None:
         for name in ("allocatable", "requested", "scored", "pods", "most_pods"):
             setattr(self, name, grown(getattr(self, name), rows))
@@ -180,11 +186,12 @@ class Totals:
         self._every_row: Rows = np.arange(len(self.pods))
 
     def _charge_of(self, pod: Pod) -> Charge:
-        real = requests.assigned(pod)
-        scored = requests.scored(pod, real)
-        cpu = scored.get(resourcenames.CPU, quantity.ZERO).milli
-        memory = scored.get(resourcenames.MEMORY, quantity.ZERO).value
-        return Charge(amounts=tuple(self.counted(real)), scored=(cpu, memory))
+        held = self.held(pod)
+        scored = held if is_complete(pod) else counted_amounts(requests.scored(pod, requests.assigned(pod)))
+        return Charge(self._by_column(held), (scored.get(resourcenames.CPU, 0), scored.get(resourcenames.MEMORY, 0)))
+
+    def _by_column(self, amounts: CountedAmounts) -> tuple[tuple[int, int], ...]:
+        return tuple([(self.column(name), amount) for name, amount in amounts.items()])
 
     def _move(self, row: int, charge: Charge, sign: int) -> None:
         requested, scored, rows = self._requested_at, self._scored_at, len(self._pods_at)
@@ -219,6 +226,20 @@ class Totals:
         # Numbers are not given again, so that one from before the cache was emptied still means the same amounts.
         self._latest += 1
         return self._numbers.keep(key, self._latest)
+
+
+def counted_amounts(amounts: ResourceList) -> CountedAmounts:
+    """Resources that kube-scheduler does not count are left out."""
+    return {name: counted(name, amount) for name, amount in amounts.items() if is_counted(name)}
+
+
+def is_complete(pod: Pod) -> bool:
+    """Whether scores take the pod as it is: every container says how much cpu and memory it needs, and the pod as a
+    whole does not."""
+    if pod.spec.resources.requests or requests.is_resized(pod):
+        return False
+    asked = [container.resources.requests for container in pod.in_admission_order()]
+    return all(resourcenames.CPU in each and resourcenames.MEMORY in each for each in asked)
 
 
 def counted(name: str, amount: quantity.Quantity) -> int:

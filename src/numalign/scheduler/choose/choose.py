@@ -115,7 +115,7 @@ def _among_all(attempt: Attempt, profile: Profile, cluster: Cluster, rng: Random
     nominated = search.on_nominated(found, rng)
     if nominated is not None:
         return nominated
-    filtering.respecting(found, attempt.promised, codes)
+    found = filtering.respecting(found, attempt.promised, codes)
     fitting = _without(found.fitting, attempt.kept_off)
     ranking.ended(Phase.ZONES)
     admitting = codes[span(fitting)] >= 0
@@ -149,7 +149,7 @@ class _Search(Struct, frozen=True):
         if row < 0 or not found.has(row) or self.codes[row] < 0 or row in self.attempt.kept_off:
             return None
         if row in self.attempt.promised:
-            filtering.respecting(found, {row: self.attempt.promised[row]})
+            found = filtering.respecting(found, {row: self.attempt.promised[row]})
         decision = self.best(np.array([row], np.intp), rng) if found.has(row) else None
         return Chosen(decision, len(found.rows), 1) if decision is not None else None
 

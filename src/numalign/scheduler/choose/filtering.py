@@ -21,9 +21,9 @@ from numalign.placement.columns.shapes import Shape
 from numalign.placement.decisions import Certainty, Codes, Decision
 from numalign.placement.engine import Engine
 from numalign.placement.explain import whatif as engines
-from numalign.placement.explain.whatif import NO_PODS, NOBODY_HOLDS, WhatIf
+from numalign.placement.explain.whatif import NO_HOLDERS, NO_PODS, WhatIf
 from numalign.placement.rules.clusterstate import ClusterState
-from numalign.placement.rules.rule import FITS, FilterRule, Prepared, Refusal, Rows
+from numalign.placement.rules.rule import FITS, FilterRule, Prepared, Refusal, Rows, span
 from numalign.scheduler.profiles import Profile
 
 NO_PLUGIN: Final = -1
@@ -50,45 +50,48 @@ class Refused(Struct, frozen=True):
     plugins: tuple[str, ...]
 
 
-class Filtered(Struct, frozen=True, kw_only=True):
-    """Arrays are over `rows`, the nodes that are there."""
+class FirstRefusals(Struct, frozen=True):
+    """By node, in the order of `Filtered.rows`."""
 
-    rows: Rows
-    steps: tuple[PreparedFilter, ...]
     by: Places
     """The place of the first step that refuses the node; `NO_PLUGIN`, `LEFT_OUT`."""
     codes: Said
     """What that step said."""
+
+    def put(self, refusing: NDArray[np.bool_], place: int, said: Said) -> None:
+        """A step refuses nodes, of which some may be refused already."""
+        refusing &= self.by == NO_PLUGIN
+        self.by[refusing] = place
+        self.codes[refusing] = said[refusing]
+
+
+class Filtered(Struct, frozen=True, kw_only=True):
+    rows: Rows
+    """The nodes that are there."""
+    steps: tuple[PreparedFilter, ...]
+    fitting: Rows
+    """Those that no step refuses, ascending; not to be written to."""
+    refused: FirstRefusals | None = None
+    """None: no node is refused."""
     left_out: Refused | None = None
-
-    few: tuple[int, ...] | None = None
-    """Places of the only nodes worth a look."""
-
-    @property
-    def fitting(self) -> Rows:
-        if self.few is not None:
-            return self.rows[[place for place in self.few if self.by[place] == NO_PLUGIN]]
-        # Mostly it is every node: then nothing is copied.
-        fits = self.by == NO_PLUGIN
-        return self.rows if fits.all() else self.rows[fits]
 
     def has(self, row: int) -> bool:
         """Whether no plugin rejects that node."""
-        where = int(np.searchsorted(self.rows, row))
-        return where < len(self.rows) and self.rows[where] == row and self.by[where] == NO_PLUGIN
+        where = int(np.searchsorted(self.fitting, row))
+        return where < len(self.fitting) and self.fitting.item(where) == row
 
     def tallies(self) -> list[tuple[str, Refusal, Rows]]:
         """By plugin and refusal: the rows it holds for."""
-        found = [(self.left_out.plugins[0], self.left_out.refusal, self._where(LEFT_OUT))] if self.left_out else []
+        if self.refused is None:
+            return []
+        by, codes = self.refused.by, self.refused.codes
+        left_out = self.rows[by == LEFT_OUT]
+        found = [(self.left_out.plugins[0], self.left_out.refusal, left_out)] if self.left_out else []
         for place, step in enumerate(self.steps):
-            inside = self.by == place
-            for code in np.unique(self.codes[inside]).tolist():
-                rows = self.rows[inside & (self.codes == code)]
+            inside = by == place
+            for code in np.unique(codes[inside]).tolist():
+                rows = self.rows[inside & (codes == code)]
                 found.append((step.rule.name, step.prepared.refusals[code], rows))
-        return found
-
-    def _where(self, place: int) -> Rows:
-        found: Rows = self.rows[self.by == place]
         return found
 
 
@@ -99,46 +102,58 @@ def filtered(pod: Pod, rules: Sequence[FilterRule[Any]], world: ClusterState) ->
     only = _only(steps)
     if isinstance(only, Refused):
         return only
-    rows = world.node_rows
     if only is not None and len(only.names) <= FEW:
         return _among_few(steps, only, world)
-    by, codes = np.full(len(rows), NO_PLUGIN, np.int16), np.zeros(len(rows), np.int32)
+    rows = world.node_rows
+    refused = None
     if only is not None:
-        by[~np.isin(rows, only.rows(world))] = LEFT_OUT
+        refused = _refusing(rows, NO_PLUGIN)
+        refused.by[~np.isin(rows, only.rows(world))] = LEFT_OUT
     for place, step in enumerate(steps):
         every = step.rule.filter(step.prepared)
         # Most rules have nothing against any node.
         if not np.count_nonzero(every):
             continue
-        said = every[rows]
-        refused = (said != FITS) & (by == NO_PLUGIN)
-        by[refused] = place
-        codes[refused] = said[refused]
-    return Filtered(rows=rows, steps=steps, by=by, codes=codes, left_out=only.refused if only else None)
+        refused = refused or _refusing(rows, NO_PLUGIN)
+        said = every[span(rows)]
+        refused.put(said != FITS, place, said)
+    fitting = rows if refused is None else rows[refused.by == NO_PLUGIN]
+    left_out = only.refused if only else None
+    return Filtered(rows=rows, steps=steps, fitting=fitting, refused=refused, left_out=left_out)
+
+
+def _refusing(rows: Rows, place: int) -> FirstRefusals:
+    """The same of all nodes."""
+    return FirstRefusals(np.full(len(rows), place, np.int16), np.zeros(len(rows), np.int32))
 
 
 def _among_few(steps: tuple[PreparedFilter, ...], only: _Only, world: ClusterState) -> Filtered:
     """The same where a few nodes are named, as by pods of DaemonSets: one by one."""
     rows = world.node_rows
-    by, codes = np.full(len(rows), LEFT_OUT, np.int16), np.zeros(len(rows), np.int32)
-    few = tuple(np.searchsorted(rows, np.sort(only.rows(world))).tolist())
+    refused, few = _refusing(rows, LEFT_OUT), np.searchsorted(rows, np.sort(only.rows(world))).tolist()
     for where in few:
-        by[where], codes[where] = _with_others(steps, rows.item(where), ())
-    return Filtered(rows=rows, steps=steps, by=by, codes=codes, left_out=only.refused, few=few)
+        refused.by[where], refused.codes[where] = _with_others(steps, rows.item(where), ())
+    fitting = rows[[where for where in few if refused.by[where] == NO_PLUGIN]]
+    return Filtered(rows=rows, steps=steps, fitting=fitting, refused=refused, left_out=only.refused)
 
 
-def respecting(found: Filtered, promised: Mapping[int, Sequence[Pod]], zones: Said | None = None) -> None:
+def respecting(found: Filtered, promised: Mapping[int, Sequence[Pod]], zones: Said | None = None) -> Filtered:
     """Where a node's room is promised to others, the pod has to fit with them there, too (kube-scheduler spec 4.5).
 
     `zones`: codes of the engine, by row; of nodes that it refuses nothing more need be known."""
     if not promised:
-        return
-    fitting = np.flatnonzero(found.by == NO_PLUGIN)
-    if zones is not None:
-        fitting = fitting[zones[found.rows[fitting]] >= 0]
-    for where in fitting[_among(found.rows[fitting], promised)].tolist():
-        row = int(found.rows[where])
-        found.by[where], found.codes[where] = _with_others(found.steps, row, promised[row])
+        return found
+    asked = found.fitting if zones is None else found.fitting[zones[found.fitting] >= 0]
+    answers = {row: _with_others(found.steps, row, promised[row]) for row in asked[_among(asked, promised)].tolist()}
+    refusing = [row for row, (place, _) in answers.items() if place != NO_PLUGIN]
+    if not refusing:
+        return found
+    refused = found.refused or _refusing(found.rows, NO_PLUGIN)
+    where = np.searchsorted(found.rows, refusing)
+    by, codes = refused.by.copy(), refused.codes.copy()
+    by[where], codes[where] = zip(*(answers[row] for row in refusing), strict=True)
+    fitting = found.fitting[~np.isin(found.fitting, refusing)]
+    return structs.replace(found, fitting=fitting, refused=FirstRefusals(by, codes))
 
 
 def _among(rows: Rows, promised: Mapping[int, object]) -> NDArray[np.bool_]:
@@ -249,7 +264,7 @@ class NoZones:
         return True
 
     def holders(self, row: int) -> Mapping[str, int]:
-        return NOBODY_HOLDS
+        return NO_HOLDERS
 
     def is_possible(self, row: int) -> bool:
         return True

@@ -27,7 +27,7 @@ from numalign.placement.decisions import Codes, Decision, Randomness
 from numalign.placement.engine import Engine
 from numalign.placement.rules.clusterstate import ClusterState, Flags
 from numalign.placement.rules.rowclasses import Follows
-from numalign.placement.rules.rule import FITS, AloneScore, Fixed, LooksAround, Refusal, Rows, Scores
+from numalign.placement.rules.rule import FITS, Fixed, Refusal, Rows, Scores
 from numalign.placement.verdicts.verdicts import VerdictTable
 from numalign.scheduler.choose import scoring
 from numalign.scheduler.profiles import Around, Profile, Scored
@@ -83,7 +83,7 @@ class BestRanks:
 
 TIER_BITS: Final = 24
 MOST_KNOWN: Final = 8192
-CODES: Final = range(128)
+CODES: Final = np.arange(128)
 """All that the engine says of rows that take a pod."""
 FEW: Final = 64
 """Changes up to which one row after the other is quicker than arrays over them."""
@@ -129,8 +129,8 @@ class NodeRanks:
         self._likes = world.totals.likes
         self._known: BoundedCache[int, int] = BoundedCache(MOST_KNOWN)
         """By likeness, what amounts add to a rank: nodes of one kind fill up alike. `OUT`: they do not do."""
-        tier, weight = engine.certainty, terms.zones_weight
-        self._of_zones = [weight * code + (tier(code, aligned=terms.aligned) << TIER_BITS) for code in CODES]
+        tiers = engine.certainties(CODES, aligned=terms.aligned)
+        self._of_zones: list[int] = (terms.zones_weight * CODES + (tiers << TIER_BITS)).tolist()
         """By code, what zones add."""
 
     def placed(self, pod: Pod, now: float, rng: Randomness) -> Decision | None:
@@ -464,13 +464,12 @@ class RankCache:
 
     def _scores(self, pod: Pod, profile: Profile, relative: list[Scored]) -> Iterator[tuple[int, Follows]]:
         """Those that are relative to other nodes are put aside."""
-        rows = np.flatnonzero(self._world.present)
-        for scored in profile.scores:
-            rule = scored.rule
-            prepared = None if isinstance(rule, LooksAround) else rule.prepare_score(pod, self._world, rows)
+        rows = self._world.node_rows
+        for scored, alone in profile.standing:
+            prepared = scored.rule.prepare_score(pod, self._world, rows)
             if prepared is None:
                 continue
-            follows = rule.score_alone(prepared) if isinstance(rule, AloneScore) else None
+            follows = alone.score_alone(prepared) if alone is not None else None
             if follows is None:
                 relative.append(scored)
             else:

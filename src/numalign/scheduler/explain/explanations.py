@@ -51,7 +51,7 @@ class RejectedNodes(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def distance(self) -> tuple[int, float]:
-        """How far the node is from taking the pod: what kind of thing is in the way, then how much of it."""
+        """The distance of the node from fitting: first the kind of obstacle, then its size."""
         if self.reason is None:
             return (3 if self.unresolvable else 1), 0.0
         short = [1 - (lack.most or 0) / lack.need for lack in self.reason.named_lacks if lack.is_short]
@@ -127,7 +127,7 @@ def explained(pod: Pod, profile: Profile, around: AttemptContext, now: float = 0
     found = filtering.filtered(pod, profile.filters, cluster.world)
     if isinstance(found, Refused):
         return _refused(empty, found.plugins[0], found.refusal)
-    filtering.respecting(
+    found = filtering.respecting(
         found, attempt.promised, filtering.survey(profile, cluster.engine, attempt.shape, found.fitting)
     )
     zones = _Zones(attempt, cluster)
@@ -284,7 +284,7 @@ def of(pod: Pod, cluster: Cluster) -> PodProgress:
     decided = cluster.assumed.get(pod.metadata.uid)
     node = pod.spec.node_name or (decided.pod.spec.node_name if decided is not None else "")
     stage = _stage(pod, decided=decided is not None)
-    reason, message = _said(pod, stage)
+    reason, message = _reason_and_message(pod, stage)
     return PodProgress(
         stage=stage,
         node=node,
@@ -309,7 +309,7 @@ def _stage(pod: Pod, *, decided: bool) -> Stage:
     return Stage.GATED if pod.spec.scheduling_gates else Stage.WAITING
 
 
-def _said(pod: Pod, stage: Stage) -> tuple[str, str]:
+def _reason_and_message(pod: Pod, stage: Stage) -> tuple[str, str]:
     if stage not in WITHOUT_NODE:
         return pod.status.reason, pod.status.message
     scheduled = (each for each in pod.status.conditions if each.type == SCHEDULED and each.status == "False")

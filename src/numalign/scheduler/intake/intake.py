@@ -73,10 +73,10 @@ class Intake:
                 handler(change)
             except BadObject as problem:
                 LOG.warning("Skipped unreadable object: %s", problem, extra=_about(resource, change))
-                self._metrics.odd.add(resource)
+                self._metrics.skipped.add(resource)
             except Exception:
                 LOG.exception("Skipped object after an error", extra=_about(resource, change))
-                self._metrics.odd.add(resource)
+                self._metrics.skipped.add(resource)
             self._wake()
 
         return handle

@@ -46,7 +46,7 @@ Call = Creation | Deletion
 
 
 def calls(traffic: Iterable[Traffic], scheduler: str, seed: int) -> list[Call]:
-    """In order of time; equal times are in the order of the file."""
+    """The calls in order of time; calls of the same time are in the order of the file."""
     made = [call for number, each in enumerate(traffic) for call in _calls(each, scheduler, f"{seed}/{number}")]
     return sorted(made, key=lambda call: call.at)
 

@@ -1,10 +1,13 @@
-"""Asking a kubelet for its configuration over HTTP."""
+"""Asking the kubelet itself for its configuration: over verified TLS, with the agent's own token."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -14,43 +17,93 @@ from numalign.kube.clock import SystemClock
 from numalign.kube.transport import auth
 from numalign.kube.transport.auth import Access, Identity, Login
 from numalign.kube.transport.dial import Server
-from numalign.kube.transport.sender import Sender
+from numalign.process import certificates
+
+NODE = "worker-7"
+TOKEN = "the-agents-token"
+T = TypeVar("T")
 
 
 @contextlib.asynccontextmanager
-async def answering(status: str, body: bytes) -> AsyncIterator[tuple[Sender, list[str]]]:
-    """An API server that gives this answer, and what it was asked for."""
-    asked: list[str] = []
+async def kubelet(folder: Path, status: str, body: bytes = b"") -> AsyncIterator[tuple[str, list[list[str]]]]:
+    """A kubelet that gives this answer: its address, and the heads of the requests that it got."""
+    asked: list[list[str]] = []
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        asked.append((await reader.readuntil(b"\r\n\r\n")).split(b"\r\n")[0].decode())
+        asked.append((await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n"))
         writer.write(f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body)
         await writer.drain()
         writer.close()
 
-    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
-        port = server.sockets[0].getsockname()[1]
-        access = Access(Server("127.0.0.1", port), Login(auth.unchanging(Identity()), SystemClock()))
-        sender = Sender(access, SystemClock())
-        yield sender, asked
-        sender.close()
+    shown = certificates.self_signed([NODE], datetime.now(UTC))
+    (folder / "kubelet.crt").write_text(shown.certificate)
+    async with await asyncio.start_server(answer, "127.0.0.1", 0, ssl=certificates.context(shown)) as server:
+        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}", asked
 
 
-def test_the_api_server_is_asked_for_the_node() -> None:
-    async def told() -> tuple[bytes, list[str]]:
-        async with answering("200 OK", b'{"kubeletconfig":{}}') as (sender, asked):
-            return await kubeletconfig.through_api_server(sender, "worker-7")(), asked
+def run(
+    folder: Path, status: str, use: Callable[[str], Awaitable[T]], body: bytes = b""
+) -> tuple[T | errors.BadObject, list[list[str]]]:
+    async def ran() -> tuple[T | errors.BadObject, list[list[str]]]:
+        async with kubelet(folder, status, body) as (address, asked):
+            try:
+                return await use(address), asked
+            except errors.BadObject as problem:
+                return problem, asked
 
-    assert asyncio.run(told()) == (
-        b'{"kubeletconfig":{}}',
-        ["GET /api/v1/nodes/worker-7/proxy/configz HTTP/1.1"],
-    )
+    return asyncio.run(ran())
 
 
-def test_a_refusal_is_told_in_words() -> None:
-    async def told() -> bytes:
-        async with answering("403 Forbidden", b"") as (sender, _):
-            return await kubeletconfig.through_api_server(sender, "worker-7")()
+async def fetched(address: str, authority: Path, node: str = NODE) -> bytes:
+    login = Login(auth.unchanging(Identity(auth.bearer(TOKEN))), SystemClock())
+    agent = Access(Server("api.example", 443), login)
+    asking = kubeletconfig.KubeletClient(kubeletconfig.kubelet_access(agent, address, node, authority))
+    try:
+        return await asking.configz()
+    finally:
+        asking.close()
 
-    with pytest.raises(errors.BadObject, match=r"no answer: .*configuration of node worker-7"):
-        asyncio.run(told())
+
+def test_the_kubelet_is_asked_with_the_agents_token(tmp_path: Path) -> None:
+    answer, asked = run(tmp_path, "200 OK", lambda address: fetched(address, tmp_path / "kubelet.crt"), b"{}")
+    assert (answer, asked[0][0]) == (b"{}", "GET /configz HTTP/1.1")
+    assert f"Authorization: Bearer {TOKEN}" in asked[0]
+
+
+def test_a_refusal_is_a_sentence(tmp_path: Path) -> None:
+    answer, _ = run(tmp_path, "403 Forbidden", lambda address: fetched(address, tmp_path / "kubelet.crt"))
+    assert "no answer: get configuration of the kubelet" in str(answer)
+
+
+def test_a_server_that_the_authority_does_not_know_gets_no_token(tmp_path: Path) -> None:
+    other = tmp_path / "other.crt"
+    other.write_text(certificates.self_signed([NODE], datetime.now(UTC)).certificate)
+    answer, asked = run(tmp_path, "200 OK", lambda address: fetched(address, other))
+    assert (isinstance(answer, errors.BadObject), asked) == (True, [])
+
+
+def test_the_kubelet_of_another_node_gets_no_token(tmp_path: Path) -> None:
+    answer, asked = run(tmp_path, "200 OK", lambda address: fetched(address, tmp_path / "kubelet.crt", "worker-8"))
+    assert (isinstance(answer, errors.BadObject), asked) == (True, [])
+
+
+def test_without_an_authority_nothing_is_asked(tmp_path: Path) -> None:
+    answer, asked = run(tmp_path, "200 OK", lambda address: fetched(address, tmp_path / "absent.crt"))
+    assert ("--kubelet-certificate-authority" in str(answer), asked) == (True, [])
+
+
+@pytest.mark.parametrize(
+    "address, place",
+    [("127.0.0.1", ("127.0.0.1", 10250)), ("[::1]:250", ("::1", 250)), ("node.example:1", ("node.example", 1))],
+)
+def test_an_address_may_name_a_port(address: str, place: tuple[str, int]) -> None:
+    agent = Access(Server("api.example", 443), Login(auth.unchanging(Identity()), SystemClock()))
+    server = kubeletconfig.kubelet_access(agent, address, NODE, Path("any")).server
+    assert ((server.host, server.port), server.secure, server.tls_name) == (place, True, NODE)
+
+
+@pytest.mark.parametrize("address", ["", ":10250", "a:b", "a/b:1", "user@host"])
+def test_what_is_no_address_is_refused(address: str) -> None:
+    agent = Access(Server("api.example", 443), Login(auth.unchanging(Identity()), SystemClock()))
+    with pytest.raises(errors.BadObject, match="--kubelet-address"):
+        kubeletconfig.kubelet_access(agent, address, NODE, Path("any"))

@@ -63,21 +63,21 @@ def test_a_pod_that_waits_is_explained(tmp_path: Path) -> None:
     assert result.stdout == WAITING
 
 
-def test_a_shape_with_resource_claims_is_told_to_be_left_alone_and_nothing_else(tmp_path: Path) -> None:
+def test_a_shape_with_resource_claims_is_not_scheduled_and_says_only_that(tmp_path: Path) -> None:
     spec = {"containers": [CONTAINER], "resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu"}]}
     result = run("explain", "shape", "-f", shape(tmp_path, spec=spec), "--snapshot", written(tmp_path, busy()))
     assert (result.exit_code, result.stderr) == (1, "")
     assert "pod uses resource claims, which this scheduler does not allocate" in result.stdout
 
 
-def test_a_pod_that_runs_is_told_with_node_and_zones(tmp_path: Path) -> None:
+def test_a_running_pod_has_node_and_zones(tmp_path: Path) -> None:
     result = run("explain", "pod", "train-1", "--snapshot", written(tmp_path, busy()))
     assert result.exit_code == 0
     assert "train-1  running" in result.stdout
     assert "zones     main in zone 1 (observed)" in result.stdout
 
 
-def test_a_pod_that_was_rejected_is_told_why_and_where_its_like_would_go(tmp_path: Path) -> None:
+def test_a_rejected_pod_has_the_reason_and_where_an_equal_pod_would_go(tmp_path: Path) -> None:
     turned_away = on(
         trainer("late", gpus=1), "gpu-a", phase="Failed", reason="TopologyAffinityError", message="no room"
     )
@@ -88,14 +88,14 @@ def test_a_pod_that_was_rejected_is_told_why_and_where_its_like_would_go(tmp_pat
     assert "2 of 2 nodes can take the pod" in result.stdout
 
 
-def test_a_gated_pod_is_told_to_be(tmp_path: Path) -> None:
+def test_a_gated_pod_is_shown_as_gated(tmp_path: Path) -> None:
     gated = waitingpods.pod("late", {"schedulingGates": [{"name": "example.com/quota"}]})
     result = run("explain", "pod", "late", "--snapshot", written(tmp_path, [*busy(), clusterfiles.pod(gated)]))
     assert result.exit_code == 0
     assert "gated by     example.com/quota; no scheduler looks at it" in result.stdout
 
 
-def test_a_pod_of_another_scheduler_is_told_to_be(tmp_path: Path) -> None:
+def test_a_pod_of_another_scheduler_is_shown_as_such(tmp_path: Path) -> None:
     stock = waitingpods.pod("late", {"schedulerName": "default-scheduler"})
     result = run("explain", "pod", "late", "--snapshot", written(tmp_path, [*busy(), clusterfiles.pod(stock)]))
     assert "scheduler    default-scheduler; what follows is what numalign would say" in result.stdout
@@ -143,7 +143,7 @@ def test_a_pod_that_is_not_there_is_taken_for_one_of_a_similar_name_only(name: s
     assert result.stderr.endswith(f"is not there; {words}\n")
 
 
-def test_a_cluster_without_pods_is_said_to_have_none(tmp_path: Path) -> None:
+def test_a_cluster_without_pods_is_named_as_such(tmp_path: Path) -> None:
     result = run("explain", "pod", "nobody", "--snapshot", written(tmp_path, clusterfiles.node("gpu-a")))
     assert "Pod default/nobody: is not there; the cluster has no pods" in result.stderr
 
@@ -159,7 +159,7 @@ def test_the_same_as_values(fmt: str, tmp_path: Path) -> None:
     assert told["asked"]["answers"] == []
 
 
-def test_every_node_is_told_where_that_is_wanted(tmp_path: Path) -> None:
+def test_every_node_is_listed_on_request(tmp_path: Path) -> None:
     file = written(tmp_path, [*busy(), clusterfiles.pod(trainer("late", gpus=2))])
     result = run("explain", "pod", "late", "--snapshot", file, "--nodes")
     assert "gpu-a: container main needs 2 nvidia.com/gpu in one zone, best zone has 1" in result.stdout.splitlines()
@@ -228,7 +228,7 @@ def test_the_standard_input_is_read_for_one_thing_only() -> None:
     assert "would both read the standard input" in result.stderr
 
 
-def test_objects_that_nothing_can_be_made_of_are_said_and_passed_over(tmp_path: Path) -> None:
+def test_unreadable_objects_are_reported_and_skipped(tmp_path: Path) -> None:
     odd = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "odd"}, "spec": {"containers": 7}}
     result = run("explain", "pod", "train-0", "--snapshot", written(tmp_path, [*busy(), odd]))
     assert result.exit_code == 0
@@ -250,7 +250,7 @@ def test_causes_that_read_the_same_are_one_line() -> None:
     ]
 
 
-def test_of_many_zones_those_that_are_not_told_are_told_by_their_range() -> None:
+def test_zones_that_are_not_listed_are_summed_up_as_a_range() -> None:
     shares = [ZoneLack(zone=zone, free=4 if zone < 9 else 2, short=4 if zone < 9 else 6) for zone in range(12)]
     gpus = [ZoneLack(zone=zone, free=1, short=0) for zone in range(12)]
     lacks = [

@@ -82,9 +82,9 @@ def test_the_api_server_decides(question: PageRequest, status: int, reviews: lis
 def test_a_refusal_is_worded_as_the_stock_scheduler_words_it() -> None:
     (answer,) = answers(Server(), asked("/metrics", "bob"))
     assert answer is not None
-    told = json.loads(answer.body)
-    assert (told["kind"], told["reason"], told["code"]) == ("Status", "Forbidden", 403)
-    assert told["message"] == 'forbidden: User "bob" cannot get path "/metrics"'
+    result = json.loads(answer.body)
+    assert (result["kind"], result["reason"], result["code"]) == ("Status", "Forbidden", 403)
+    assert result["message"] == 'forbidden: User "bob" cannot get path "/metrics"'
 
 
 def test_what_is_open_to_all_can_be_said() -> None:
@@ -109,7 +109,7 @@ def test_answers_are_kept_for_ten_seconds() -> None:
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
 @pytest.mark.parametrize("beyond, status", [(0, 401), (1, 500)], ids=["who", "whether"])
-def test_without_an_answer_nobody_gets_in(fault: Exception, beyond: int, status: int) -> None:
+def test_without_an_answer_access_is_denied(fault: Exception, beyond: int, status: int) -> None:
     (answer,) = answers(Server(fault, beyond), asked("/metrics", "alice"))
     assert answer is not None
     assert answer.status == status

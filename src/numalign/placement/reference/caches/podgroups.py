@@ -60,7 +60,7 @@ def expected(pods: NodePods, repairs: frozenset[Repair]) -> Iterator[list[Pod]]:
 
 
 def may_run_on(pod: Pod, node: str) -> bool:
-    """It does, or nothing is decided yet."""
+    """Whether the pod is bound to the node or to none yet."""
     return pod.spec.node_name in ("", node) and not has_ended(pod)
 
 

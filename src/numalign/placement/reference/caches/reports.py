@@ -46,7 +46,7 @@ def pinnable(report: NodeResourceTopology) -> frozenset[str]:
 
 
 def reduced(report: NodeResourceTopology, amounts: Mapping[str, Quantity]) -> NodeResourceTopology:
-    """With the amounts taken off every zone of whatever type, down to nothing at most (plugin spec 13.3)."""
+    """The report with the amounts subtracted from every zone of any type, not below zero (plugin spec 13.3)."""
     if not amounts:
         return report
     zones = tuple(

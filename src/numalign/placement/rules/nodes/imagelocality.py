@@ -24,7 +24,7 @@ class ImageLocality:
     name: Final = "ImageLocality"
 
     def prepare_score(self, pod: Pod, world: ClusterState, rows: Rows) -> Scores:
-        """By row, the score."""
+        """The score by row."""
         references = tuple(_references(pod))
         stamp = (world.images.generation, len(world.rows), world.capacity)
         return world.images.scores.get(references, stamp, lambda: _scores(references, world))
@@ -50,7 +50,7 @@ def _scores(references: Sequence[str], world: ClusterState) -> Scores:
 
 
 def tagged(reference: str) -> str:
-    """With the tag that is meant when there is none; a colon before the last slash is a registry's port."""
+    """The image name with the default tag if it has none. A colon before the last slash precedes a registry's port."""
     return reference if reference.rfind(":") > reference.rfind("/") else f"{reference}:latest"
 
 

@@ -34,14 +34,14 @@ class Matcher:
 
     @property
     def is_empty(self) -> bool:
-        """It was written, but asks for nothing: every pod matches. No selector at all is not empty, it matches none."""
+        """Whether the selector is present without requirements and matches every pod. A missing one matches none."""
         return self._selector is not None and self._selector.is_empty
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         return selectors.matches(self._selector, labels)
 
     def and_pairs(self, pairs: Mapping[str, str]) -> Matcher:
-        """Also these labels; without a selector there is nothing to add to."""
+        """The selector with these labels added; a missing selector stays missing."""
         if self._selector is None or not pairs:
             return self
         added = tuple(LabelSelectorRequirement(key=key, operator="In", values=(pairs[key],)) for key in sorted(pairs))
@@ -49,7 +49,7 @@ class Matcher:
         return Matcher(LabelSelector(match_labels=self._selector.match_labels, match_expressions=expressions))
 
     def and_also(self, other: LabelSelector | None) -> Matcher:
-        """Both; no selector adds nothing."""
+        """The conjunction of both; a missing selector adds nothing."""
         if self._selector is None or other is None:
             return self
         both = self.and_pairs(other.match_labels)._selector or self._selector

@@ -57,7 +57,7 @@ class Owners:
         self._controllers.pop(_key(kind, namespace, name), None)
 
     def selector(self, pod: Pod) -> Matcher:
-        """Empty when nothing is known that the pod belongs to."""
+        """The selector for default spreading; empty if no Service or controller selects the pod."""
         pairs = self._services_of(pod)
         controller = self._controller_of(pod)
         if not pairs and controller is None:

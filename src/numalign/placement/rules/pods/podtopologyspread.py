@@ -88,7 +88,7 @@ class SpreadSource:
 
 
 def with_all_keys(world: ClusterState, constraints: Iterable[SpreadConstraint]) -> Flags:
-    """Not to be written to."""
+    """Rows whose nodes have all topology keys; a read-only array."""
     keys = tuple(sorted({constraint.key for constraint in constraints}))
 
     def make() -> Flags:
@@ -190,7 +190,7 @@ class SpreadScore:
 
 
 def _with_unlabelled(column: RowClasses[str]) -> Ids:
-    """Domains where rows without the label count as having an empty one, which stock scoring does not tell apart."""
+    """Domains in which rows without the label count as having an empty one, as in kube-scheduler's scoring."""
     empty = column.number(NO_VALUE)
     return column.ids if empty is None else np.where(column.ids == ABSENT, empty, column.ids)
 

@@ -76,7 +76,7 @@ class NodeResourcesBalancedAllocation:
 
     def _additions(self, pod: Pod, amounts: Totals) -> tuple[Addition, ...]:
         def read() -> tuple[Addition, ...]:
-            return strategies.read(self._resources, requests.assigned(pod), amounts)
+            return strategies.read(self._resources, amounts.held(pod), amounts)
 
         return read() if requests.is_resized(pod) else amounts.once((self.name, self._resources), pod, read)
 

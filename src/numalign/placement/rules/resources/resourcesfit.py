@@ -166,23 +166,23 @@ class NodeResourcesFit:
         return prepared
 
     def _wants(self, pod: Pod, world: ClusterState) -> Iterator[ResourceRequest]:
-        asked = requests.effective(pod)
+        asked, known = world.totals.asked(pod), world.totals.known
         names = [name for name in totals.FIRST if name in asked]
-        names += sorted(name for name in asked if totals.is_scalar(name) and not self._is_ignored(name))
+        names += sorted([name for name in asked if name not in totals.FIRST and not self._is_ignored(name)])
         for name in names:
-            amount = totals.counted(name, asked[name])
-            if amount > 0:
-                yield ResourceRequest(column=world.totals.known(name), amount=amount, name=name)
+            if asked[name] > 0:
+                yield ResourceRequest(known(name), asked[name], name)
 
     def _additions(self, pod: Pod, amounts: Totals) -> tuple[Addition, ...]:
-        asked = requests.unplaced(pod, requests.LEAST)
+        is_complete = totals.is_complete(pod)
+        asked = amounts.asked(pod) if is_complete else totals.counted_amounts(requests.unplaced(pod, requests.LEAST))
         return strategies.read(self._args.scoring_strategy.resources, asked, amounts)
 
     def _is_ignored(self, name: str) -> bool:
-        if not resourcenames.is_extended(name):
+        resources, groups = self._args.ignored_resources, self._args.ignored_resource_groups
+        if not (resources or groups) or not resourcenames.is_extended(name):
             return False
-        group = name.partition("/")[0]
-        return name in self._args.ignored_resources or group in self._args.ignored_resource_groups
+        return name in resources or name.partition("/")[0] in groups
 
 
 def _bit(place: int) -> int:

@@ -12,14 +12,12 @@ from typing import Protocol, TypeVar
 import numpy as np
 from msgspec import Struct
 
-from numalign.api.decode import quantity
-from numalign.api.objects.pod import ResourceList
 from numalign.api.schedulerconfig import pluginargs
 from numalign.api.schedulerconfig.pluginargs import ResourceSpec, ScoringStrategy, UtilizationShapePoint
 from numalign.placement.rules import totals
 from numalign.placement.rules.alike import SomeAmounts
 from numalign.placement.rules.rule import MAX_SCORE, Scores
-from numalign.placement.rules.totals import Totals
+from numalign.placement.rules.totals import CountedAmounts, Totals
 
 
 class Addition(Struct, frozen=True):
@@ -43,11 +41,11 @@ RowUsage = tuple[int, int, int, int]
 """`Usage` of one row: before, after, offered, weight. A tuple, because every decision makes some."""
 
 
-def read(resources: Sequence[ResourceSpec], asked: ResourceList, world_totals: Totals) -> tuple[Addition, ...]:
+def read(resources: Sequence[ResourceSpec], asked: CountedAmounts, world_totals: Totals) -> tuple[Addition, ...]:
     additions = []
-    for spec in filter(lambda each: totals.is_counted(each.name), resources):
-        amount = totals.counted(spec.name, asked.get(spec.name, quantity.ZERO))
-        if amount or not totals.is_scalar(spec.name):
+    for spec in resources:
+        amount = asked.get(spec.name, 0)
+        if amount or spec.name in totals.FIRST:
             additions.append(Addition(world_totals.column(spec.name), amount, spec.weight))
     return tuple(additions)
 

@@ -72,7 +72,7 @@ def handle(source: Source, labels: Mapping[str, str] = NO_LABELS) -> str | None:
 
 
 def affinity(volume: PersistentVolume, plugin: Plugin) -> NodeSelector | None:
-    """Where the volume can be reached from, in the driver's words."""
+    """The node affinity of the volume, with the driver's labels."""
     written = volume.spec.node_affinity.required
     if not plugin.topology_key:
         return written

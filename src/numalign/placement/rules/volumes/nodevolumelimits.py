@@ -197,7 +197,7 @@ class PreparedLimits(Struct, frozen=True):
     world: ClusterState
     new: frozenset[AttachedVolume]
     codes: Codes
-    """As far as they do not depend on what is attached: missing claims, and drivers that nodes lack."""
+    """Refusals that do not depend on attached volumes: missing claims, and drivers that nodes lack."""
     refusals: Refusals
     only: None = None
 

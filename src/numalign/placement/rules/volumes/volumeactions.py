@@ -31,7 +31,7 @@ class BindVolume(Struct, frozen=True):
     """Set the volume aside for the claim."""
 
     volume: PersistentVolume
-    """As found; `bound` is how it is to look."""
+    """The volume as found; `bound` is its version after the write."""
     claim: PersistentVolumeClaim
 
     @property

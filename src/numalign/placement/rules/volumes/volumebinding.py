@@ -101,7 +101,7 @@ NO_VOLUME: Final = "node(s) didn't find available persistent volumes to bind"
 NO_SPACE: Final = "node(s) did not have enough free storage"
 VOLUME_GONE: Final = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 REASONS: Final = (NOT_IN_REACH, NO_VOLUME, NO_SPACE, VOLUME_GONE)
-"""In the order in which a node that has several gives them."""
+"""Reasons in the order in which a node with several reports them."""
 UNBOUND: Final = "pod has unbound immediate PersistentVolumeClaims"
 DEFAULTS: Final = VolumeBindingArgs()
 
@@ -160,7 +160,7 @@ class VolumeBinding(StaticFilter):
         return raw
 
     def plan(self, prepared: PreparedVolumes, row: int, node: str) -> VolumePlan:
-        """What to write for the pod's claims when it goes to that row."""
+        """The writes for the pod's claims if the pod is placed on the row."""
         found = ((match.on(row), match.claim) for match in prepared.matches)
         binds = tuple(BindVolume(volume, claim) for volume, claim in found if volume is not None)
         made = tuple(SelectNode(each.claim, node) for each in prepared.provisions if each.wanted[row])

@@ -72,7 +72,7 @@ class ClassCatalogue:
                 self._reserved.setdefault(reserved, []).append(number)
 
     def first(self, claim: PersistentVolumeClaim, world: ClusterState, taken: Sequence[Choice]) -> Choice:
-        """By row, the first volume that the claim can have and that no claim before it has taken there."""
+        """By row, the first volume that suits the claim and that no earlier claim has taken there."""
         smallest = bisect_left(self._sizes, _nanos(claim.size))
         fit = [_is_fit(kind, claim) for kind in self._kinds]
         free = [is_fit and _is_free_for(kind, claim) for is_fit, kind in zip(fit, self._kinds, strict=True)]
@@ -140,7 +140,7 @@ class Catalogues:
             insort(self._of_class(entry), entry, key=_place)
 
     def _of_class(self, entry: CataloguedVolume) -> list[CataloguedVolume]:
-        """To be changed, so its catalogue is made again."""
+        """The entries of the volume's class, for a change; the catalogue is rebuilt afterwards."""
         name = entry.volume.class_name
         self._made.pop(name, None)
         return self._by_class.setdefault(name, [])
@@ -165,7 +165,7 @@ def _kind(volume: PersistentVolume) -> VolumeKind:
 
 
 def _is_fit(kind: VolumeKind, claim: PersistentVolumeClaim) -> bool:
-    """Also asked of a volume that was set aside for the claim."""
+    """Whether the volume suits the claim; also checked for a volume that is reserved for the claim."""
     spec = claim.spec
     return (kind.mode, kind.attributes) == (spec.volume_mode, spec.volume_attributes_class_name) and not kind.is_leaving
 
@@ -193,7 +193,7 @@ class ClaimName(Struct, frozen=True):
 
 
 def named(pod: Pod) -> Iterator[ClaimName]:
-    """In the order of the volumes; twice, if two volumes use one."""
+    """The pod's claims in the order of its volumes; twice, if two volumes use one."""
     for volume in pod.spec.volumes:
         name = of_volume(pod, volume)
         if name is not None:
@@ -242,7 +242,7 @@ class Reachable(Protocol):
 
 
 def first(things: Sequence[Reachable], wanted: Flags, world: ClusterState, taken: Sequence[Choice] = ()) -> Choice:
-    """By row, the first of the wanted things, in their order, that the row reaches and that is not taken there."""
+    """By row, the first of the wanted objects that the row reaches and that is not taken there."""
     choice = np.full(world.capacity, NONE, np.int32)
     numbers = np.flatnonzero(wanted)
     for start in range(0, len(numbers), BLOCK):
@@ -264,7 +264,7 @@ def _offer(numbers: Rows, reached: Sequence[Rows], choice: Choice, taken: Sequen
 
 
 def flags(world: ClusterState, selector: NodeSelector | None) -> Flags:
-    """Without a selector, all nodes."""
+    """Rows that match the selector; all rows without one."""
     return world.present if selector is None else nodeaffinity.picked(world, selector) & world.present
 
 
@@ -292,7 +292,7 @@ def of_bound(volume: PersistentVolume, stock: VolumeStock, world: ClusterState) 
 
 
 def of_topologies(terms: Iterable[TopologyTerm]) -> NodeSelector | None:
-    """None: everywhere."""
+    """The node selector of allowed topologies; None: every node."""
     chosen = tuple(
         NodeSelectorTerm(match_expressions=tuple(_in(each.key, each.values) for each in term.match_label_expressions))
         for term in terms
@@ -301,7 +301,7 @@ def of_topologies(terms: Iterable[TopologyTerm]) -> NodeSelector | None:
 
 
 def of_labels(selector: LabelSelector | None) -> NodeSelector | None:
-    """None: everywhere. No selector at all reaches nothing."""
+    """The node selector of a label selector; None: every node. A missing selector reaches no node."""
     if selector is None:
         return NodeSelector()
     if selector.is_empty:
@@ -341,7 +341,7 @@ class VolumeMatch(Struct, frozen=True):
 
 
 def matches(claims: Sequence[PersistentVolumeClaim], catalogues: Catalogues, world: ClusterState) -> list[VolumeMatch]:
-    """In the order in which claims are served."""
+    """The matches of claims, in the order in which claims are served."""
     found: list[VolumeMatch] = []
     for claim in sorted(claims, key=lambda claim: claim.size or quantity.ZERO):
         catalogue = catalogues.of(claim.class_name)

@@ -59,11 +59,11 @@ class Provision(Struct, frozen=True):
     possible: Flags
     """Rows that the class allows."""
     roomy: Flags
-    """Rows with enough space, as far as the driver tells."""
+    """Rows with enough capacity, as far as the driver reports it."""
     report: Choice
-    """By row: the report that says so, by number."""
+    """By row: the number of the capacity report that applies."""
     space: Scores
-    """By report."""
+    """Capacities by report."""
 
 
 class Provisioning:

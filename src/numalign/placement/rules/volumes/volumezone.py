@@ -57,7 +57,7 @@ class VolumeZone(StaticFilter):
         return _coded(places, world) if places else None
 
     def _places_of_claim(self, name: volumecatalogue.ClaimName) -> list[VolumePlace] | str:
-        """Or the reason why no node will do."""
+        """The places of the claim's volume, or the reason why no node fits."""
         if not name.name:
             return "PersistentVolumeClaim had no name"
         claim = self._stock.claims.known(name.full)

@@ -1,0 +1,169 @@
+"""The rights of numalign's programs at the API server: RBAC rules, and a policy for what RBAC cannot express.
+
+A lab grants them to its accounts, `examples/rbac.yaml` to service accounts. Tests compare the tables with the
+documentation and, in both directions, with the requests that the programs make.
+
+All agents of a DaemonSet share one service account, so RBAC cannot limit an agent to the report of its own node. A
+ValidatingAdmissionPolicy does: the API server adds the node of a pod to the identity of the pod's token."""
+
+from collections.abc import Iterable
+from typing import Any, Final, Literal
+
+from msgspec import Struct
+
+from numalign.api.nrt import wire
+from numalign.api.schedulerconfig import configuration
+
+GROUP: Final = "rbac.authorization.k8s.io"
+API_VERSION: Final = f"{GROUP}/v1"
+LOOK: Final = ("list", "watch")
+NOTE: Final = ("create", "patch")
+REPORTS: Final = ("noderesourcetopologies",)
+STORAGE: Final = ("storageclasses", "csinodes", "csidrivers", "csistoragecapacities", "volumeattachments")
+ROOM: Final = ("nodes", "pods", "namespaces", "services", "replicationcontrollers")
+VOLUMES: Final = ("persistentvolumes", "persistentvolumeclaims")
+LEASES: Final = "coordination.k8s.io"
+
+
+class Right(Struct, frozen=True):
+    group: str
+    resources: tuple[str, ...]
+    """With their subresource, as in `pods/status`."""
+    verbs: tuple[str, ...]
+    own: bool = False
+    """Only for objects with the holder's own name, where each holder has an account."""
+    namespace: str = ""
+    """The namespace where it is needed; empty means all, or a resource without namespace."""
+    names: tuple[str, ...] = ()
+    """Only for objects of these names; empty means all."""
+    option: str = ""
+    """The setting that needs it; empty means always."""
+
+
+class Holder(Struct, frozen=True):
+    kind: Literal["User", "Group", "ServiceAccount"]
+    name: str
+    namespace: str = ""
+    """Of a service account."""
+
+    def subject(self) -> dict[str, str]:
+        if self.kind == "ServiceAccount":
+            return {"kind": self.kind, "name": self.name, "namespace": self.namespace}
+        return {"apiGroup": GROUP, "kind": self.kind, "name": self.name}
+
+
+SCHEDULER: Final = (
+    Right("", (*ROOM, *VOLUMES), LOOK),
+    Right("apps", ("replicasets", "statefulsets"), LOOK),
+    Right("storage.k8s.io", STORAGE, LOOK),
+    Right("policy", ("poddisruptionbudgets",), LOOK),
+    Right("resource.k8s.io", ("deviceclasses",), LOOK),
+    Right(wire.GROUP, REPORTS, LOOK),
+    Right("", ("pods",), ("get", "delete")),
+    Right("", ("pods/binding",), ("create",)),
+    Right("", ("pods/status", *VOLUMES), ("patch",)),
+    Right("events.k8s.io", ("events",), NOTE),
+    # RBAC cannot limit a creation to a name: the name is in the body of the request.
+    Right(LEASES, ("leases",), ("create",), namespace="kube-system"),
+    Right(LEASES, ("leases",), ("get", "update"), namespace="kube-system", names=(configuration.NAME,)),
+    Right("authentication.k8s.io", ("tokenreviews",), ("create",), option="pages over TLS"),
+    Right("authorization.k8s.io", ("subjectaccessreviews",), ("create",), option="pages over TLS"),
+)
+AGENT: Final = (
+    Right("", ("nodes",), ("get",), own=True),
+    Right("", ("pods",), ("list",)),
+    # Only /configz: the right to nodes/proxy would include running commands in every pod of the node.
+    Right("", ("nodes/configz",), ("get",), own=True, option="--configz"),
+    # Server-side apply also needs the right to create by name.
+    Right(wire.GROUP, REPORTS, ("get", "create", "patch"), own=True),
+    # Events of a Node, which has no namespace, are in this namespace.
+    Right("events.k8s.io", ("events",), NOTE, namespace="default"),
+)
+COLLECTOR: Final = (
+    Right("", ("nodes",), ("get", *LOOK)),
+    Right(wire.GROUP, REPORTS, ("get", "list", "delete")),
+)
+
+
+def roles(holder: Holder, rights: Iterable[Right], own: str = "") -> list[dict[str, Any]]:
+    """A role and its binding for all namespaces, and for each namespace of a limited right. `own` is the name of the
+    holder's own objects; empty: not known, as for the agents of a DaemonSet."""
+    by_namespace: dict[str, list[dict[str, Any]]] = {}
+    for right in rights:
+        by_namespace.setdefault(right.namespace, []).append(_rule(right, own))
+    return [each for namespace, rules in by_namespace.items() for each in _granted(holder, namespace, rules)]
+
+
+def _rule(right: Right, own: str) -> dict[str, Any]:
+    rule = {"apiGroups": [right.group], "resources": [*right.resources], "verbs": [*right.verbs]}
+    names = [own] if right.own and own else [*right.names]
+    return rule | ({"resourceNames": names} if names else {})
+
+
+def _granted(holder: Holder, namespace: str, rules: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    kind = "Role" if namespace else "ClusterRole"
+    metadata = {"name": holder.name} | ({"namespace": namespace} if namespace else {})
+    role = {"apiVersion": API_VERSION, "kind": kind, "metadata": metadata, "rules": rules}
+    binding = {
+        "apiVersion": API_VERSION,
+        "kind": f"{kind}Binding",
+        "metadata": metadata,
+        "roleRef": {"apiGroup": GROUP, "kind": kind, "name": holder.name},
+        "subjects": [holder.subject()],
+    }
+    return [role, binding]
+
+
+ADMISSION: Final = "admissionregistration.k8s.io/v1"
+POLICY: Final = "numalign-agent-own-report"
+NODE_OF_TOKEN: Final = "request.userInfo.extra[?'authentication.kubernetes.io/node-name'][?0].orValue('')"
+
+
+def own_report_policy(agent: Holder) -> list[dict[str, Any]]:
+    """Lets the service account write a report only with the token of a pod on the node of that name."""
+    user = f"system:serviceaccount:{agent.namespace}:{agent.name}"
+    reports = {
+        "apiGroups": [wire.GROUP],
+        "apiVersions": ["*"],
+        "operations": ["CREATE", "UPDATE", "DELETE"],
+        "resources": [*REPORTS],
+    }
+    policy = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {"resourceRules": [reports]},
+        "matchConditions": [{"name": "agent", "expression": f"request.userInfo.username == '{user}'"}],
+        "variables": [
+            {"name": "node", "expression": NODE_OF_TOKEN},
+            {"name": "report", "expression": "(object != null ? object : oldObject).metadata.name"},
+        ],
+        "validations": [
+            {
+                "expression": "variables.node != '' && variables.node == variables.report",
+                "messageExpression": "'an agent on node ' + variables.node + ' may not write the report of node '"
+                " + variables.report",
+                "reason": "Forbidden",
+            }
+        ],
+    }
+    binding = {"policyName": POLICY, "validationActions": ["Deny"]}
+    return [
+        {"apiVersion": ADMISSION, "kind": kind, "metadata": {"name": POLICY}, "spec": spec}
+        for kind, spec in (("ValidatingAdmissionPolicy", policy), ("ValidatingAdmissionPolicyBinding", binding))
+    ]
+
+
+NAMESPACE: Final = "kube-system"
+SCHEDULER_ACCOUNT: Final = Holder("ServiceAccount", "numalign-scheduler", NAMESPACE)
+AGENT_ACCOUNT: Final = Holder("ServiceAccount", "numalign-agent", NAMESPACE)
+COLLECTOR_ACCOUNT: Final = Holder("ServiceAccount", "numalign-gc", NAMESPACE)
+
+
+def manifest() -> list[dict[str, Any]]:
+    """The content of examples/rbac.yaml."""
+    tables = {SCHEDULER_ACCOUNT: SCHEDULER, AGENT_ACCOUNT: AGENT, COLLECTOR_ACCOUNT: COLLECTOR}
+    accounts = [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": each.name, "namespace": each.namespace}}
+        for each in tables
+    ]
+    granted = [each for holder, rights in tables.items() for each in roles(holder, rights)]
+    return [*accounts, *granted, *own_report_policy(AGENT_ACCOUNT)]
