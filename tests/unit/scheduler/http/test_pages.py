@@ -134,10 +134,12 @@ def test_the_configuration_is_shown() -> None:
 
 def test_strangers_see_health_and_nothing_else() -> None:
     health, metrics, nothing = shown("/healthz", "/metrics", "/no-such-page", guarded=True)
-    assert (health.status, metrics.status, nothing.status) == (200, 403, 403)
+    assert (health.status, metrics.status, nothing.status) == (200, 403, 404)
 
 
-@pytest.mark.parametrize("method, body, status", [("PUT", b"4", 200), ("PUT", b"x", 400), ("GET", b"", 400)])
+@pytest.mark.parametrize(
+    "method, body, status", [("PUT", b"4", 200), ("PUT", b"x", 400), ("PUT", b"9" * 5000, 400), ("GET", b"", 400)]
+)
 def test_verbosity_is_put(method: str, body: bytes, status: int) -> None:
     assert shown("/debug/flags/v", method=method, body=body)[0].status == status
     serving._verbosity(_asked("/debug/flags/v", "PUT", b"2"))
