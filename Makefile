@@ -4,6 +4,9 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --quiet --disable-pip-version-check
+# Only wheels: building a source archive would fetch and run build requirements that no file pins.
+PINNED := $(PIP) install --require-hashes --only-binary :all:
+PINS   := $(wildcard requirements/*.txt)
 LOCK    = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
           --no-header --no-emit-index-url --no-emit-find-links
 
@@ -14,7 +17,7 @@ DEV_READY := $(VENV)/.dev
 PEERS_READY := $(VENV)/.peers
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow lint format bench picture lock apifields rbac clean
+.PHONY: help install demo test test-slow lint format bench picture lock apifields rbac audit sbom dist clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +60,22 @@ apifields: install  ## Make the table of API fields again: OPENAPI=folder of /op
 rbac: install  ## Write examples/rbac.yaml again from the rights of our programs
 	$(BIN)/python tools/rbacmanifest.py
 
+audit: $(DEV_READY)  ## Look for known vulnerabilities of pinned packages; without network AUDIT_DB=OSV export for PyPI
+ifdef AUDIT_DB
+	$(BIN)/python tools/audit.py $(AUDIT_DB) $(PINS)
+else
+	$(BIN)/pip-audit --strict --disable-pip --require-hashes --progress-spinner off $(foreach file,$(PINS),-r $(file))
+endif
+
+sbom: $(DEV_READY)  ## Write dist/numalign.cdx.json, the CycloneDX list of what an installation brings
+	mkdir -p dist
+	$(BIN)/python tools/sbom.py dist/numalign.cdx.json
+
+dist: $(DEV_READY)  ## Build wheels, source archive, bill of materials and sums into dist; the same bytes every time
+	$(BIN)/python tools/dist.py dist
+	$(BIN)/python tools/sbom.py dist/numalign.cdx.json
+	cd dist && sha256sum numalign.cdx.json >> SHA256SUMS
+
 clean:  ## Remove .venv and everything generated
 	rm -rf $(VENV) dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -68,15 +87,15 @@ $(VENV_MADE):
 	@touch $@
 
 $(INSTALLED): requirements/build.txt requirements/runtime.txt requirements/tls.txt requirements/fast.txt pyproject.toml devkit/pyproject.toml $(VENV_MADE)
-	$(PIP) install --require-hashes -r requirements/build.txt -r requirements/runtime.txt -r requirements/tls.txt \
+	$(PINNED) -r requirements/build.txt -r requirements/runtime.txt -r requirements/tls.txt \
 	  -r requirements/fast.txt
 	$(PIP) install --no-deps --no-build-isolation --editable . --editable ./devkit
 	@touch $@
 
 $(DEV_READY): requirements/dev.txt $(INSTALLED)
-	$(PIP) install --require-hashes -r requirements/dev.txt
+	$(PINNED) -r requirements/dev.txt
 	@touch $@
 
 $(PEERS_READY): requirements/peers.txt $(INSTALLED)
-	$(PIP) install --require-hashes -r requirements/peers.txt
+	$(PINNED) -r requirements/peers.txt
 	@touch $@

@@ -9,9 +9,11 @@ import contextlib
 import http.client
 import json
 import os
+import ssl
 import subprocess
 import sys
 import time
+from base64 import b64decode
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -28,10 +30,15 @@ class Up(Struct, frozen=True):
     url: str
 
     def call(self, verb: str, path: str, body: Any = None) -> tuple[int, Any]:
-        """One request to a cluster without TLS."""
-        connection = http.client.HTTPConnection(self.url.removeprefix("http://"), timeout=10)
+        """One request, with the token and the authority of the kubeconfig."""
+        tree = json.loads(self.kubeconfig.read_bytes())
+        authority = b64decode(tree["clusters"][0]["cluster"]["certificate-authority-data"]).decode()
+        connection = http.client.HTTPSConnection(
+            self.url.removeprefix("https://"), timeout=10, context=ssl.create_default_context(cadata=authority)
+        )
         with contextlib.closing(connection):
-            headers = {"Content-Type": "application/json"}
+            token = tree["users"][0]["user"]["token"]
+            headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
             connection.request(verb, path, None if body is None else json.dumps(body), headers)
             answer = connection.getresponse()
             return answer.status, json.loads(answer.read())

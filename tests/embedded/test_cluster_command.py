@@ -43,7 +43,7 @@ def typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Typed]:
 
 def test_a_cluster_goes_up_is_listed_and_goes_down(typed: Typed, tmp_path: Path) -> None:
     words = Like(
-        f"""small: 2 nodes of 2x16, single-numa-node, scope container, at http://127.0.0.1:...
+        f"""small: 2 nodes of 2x16, single-numa-node, scope container, at https://127.0.0.1:...
             export KUBECONFIG={tmp_path}/small/kubeconfig"""
     )
     assert typed("cluster up small --nodes 2") == (0, words)
@@ -53,8 +53,20 @@ def test_a_cluster_goes_up_is_listed_and_goes_down(typed: Typed, tmp_path: Path)
     assert typed("cluster status") == (0, "no cluster runs; `numalign cluster up` starts one\n")
 
 
+def test_a_cluster_that_is_up_has_a_report_of_every_node(tmp_path: Path) -> None:
+    with clusters.up(tmp_path, "--nodes 30 --machine dgx-8 --with-scheduler") as up:
+        code, found = up.call("GET", "/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies")
+    assert (code, len(found["items"])) == (200, 30)
+
+
+def test_a_cluster_whose_nodes_do_not_report_comes_up(tmp_path: Path) -> None:
+    with clusters.up(tmp_path, "--nodes 2 --reports none") as up:
+        code, found = up.call("GET", "/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies")
+    assert (code, found["items"]) == (200, [])
+
+
 def test_what_runs_is_told_as_json_and_its_token_to_its_owner_only(typed: Typed) -> None:
-    code, text = typed("cluster up --nodes 2 --machine gpu-8 --policy restricted --scope pod --tls -o json")
+    code, text = typed("cluster up --nodes 2 --machine gpu-8 --policy restricted --scope pod -o json")
     (listed,) = json.loads(typed("cluster status -o json")[1])
     assert (code, json.loads(text), listed["name"], listed["nodes"]) == (0, listed, "numalign", 2)
     assert listed["words"] == "2 nodes of gpu-8, restricted, scope pod"
@@ -62,6 +74,13 @@ def test_what_runs_is_told_as_json_and_its_token_to_its_owner_only(typed: Typed)
     tree = json.loads(file.read_text())
     assert tree["clusters"][0]["cluster"]["server"] == listed["url"] == Like("https://127.0.0.1:...")
     assert (len(tree["users"][0]["user"]["token"]) > 20, file.stat().st_mode & 0o777) == (True, 0o600)
+
+
+def test_a_cluster_without_tls_has_no_token_because_kubectl_would_not_send_it(typed: Typed) -> None:
+    typed("cluster up --nodes 1 --no-tls")
+    (listed,) = json.loads(typed("cluster status -o json")[1])
+    tree = json.loads(Path(listed["kubeconfig"]).read_text())
+    assert (listed["url"], tree["users"][0]["user"]) == (Like("http://127.0.0.1:..."), {})
 
 
 def test_nothing_stays_when_its_process_is_gone(typed: Typed) -> None:

@@ -176,7 +176,7 @@ ABOUT = {
     ),
     "cluster-info": (
         "cluster-info",
-        "Kubernetes control plane is running at http://127.0.0.1:...cluster-info dump'.\n",
+        "Kubernetes control plane is running at https://127.0.0.1:...cluster-info dump'.\n",
     ),
     "api-versions": (
         "api-versions",

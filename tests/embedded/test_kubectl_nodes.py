@@ -88,10 +88,16 @@ def test_an_eviction_that_would_break_a_budget_is_refused(node: Kubectl) -> None
 
 
 def test_tls_and_a_token(tmp_path: Path, anywhere: Kubectl) -> None:
-    with clusters.up(tmp_path, "--nodes 1 --tls") as secure:
+    with clusters.up(tmp_path, "--nodes 1") as secure:
         kubectl = anywhere._replace(kubeconfig=secure.kubeconfig)
         assert kubectl("get nodes") == (0, Like("NAME STATUS ROLES AGE VERSION\nnode Ready <none> ...\n"))
         assert kubectl("run one --image=a") == (0, "pod/one created\n")
         assert kubectl("wait --for=condition=Ready pod/one --timeout=20s")[0] == 0
         stranger = kubectl("get nodes --token=guessed --request-timeout=5s")
     assert stranger == (1, "error: You must be logged in to the server (Unauthorized)\n")
+
+
+def test_without_tls_and_without_a_token(tmp_path: Path, anywhere: Kubectl) -> None:
+    with clusters.up(tmp_path, "--nodes 1 --no-tls") as bare:
+        kubectl = anywhere._replace(kubeconfig=bare.kubeconfig)
+        assert kubectl("run one --image=a") == (0, "pod/one created\n")

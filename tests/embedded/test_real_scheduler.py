@@ -21,7 +21,7 @@ clientConnection: {kubeconfig: FILE, contentType: application/json, acceptConten
 """
 # It says so of a file it was not given, and of events that it has to drop when it is told to end.
 ABOUT_ITSELF = ("The manifest file is empty, ignoring.", "broadcaster already stopped")
-WAYS = {"its defaults, with protobuf": "", "JSON and TLS": "--tls"}
+WAYS = {"its defaults, with protobuf": "", "JSON, without TLS": "--no-tls"}
 
 
 def command(folder: Path, kubeconfig: Path, *, is_plain: bool) -> list[str]:

@@ -209,7 +209,7 @@ def tls(tmp_path: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
 CALLS = {
     "health": ("GET /healthz", "", 200),
     "nobody": ("GET /metrics", "", 403),
-    "nobody at a page that is not there": ("GET /nothing", "", 403),
+    "a page that is not there": ("GET /nothing", "", 404),
     "a wrong token": ("GET /metrics", "wrong", 401),
     "the right one": ("GET /metrics", "admin", 200),
     "a dump": ("GET /debug/dump", "admin", 200),

@@ -31,7 +31,7 @@ AGENTS: Final = "numalign:agents"
 
 
 def every(nodes: Iterable[str]) -> dict[str, Account]:
-    """By user."""
+    """The accounts by user."""
     groups = {ADMIN: ADMINS} | dict.fromkeys((*COMPONENTS, SCHEDULER, COLLECTOR), "")
     for name in nodes:
         groups |= {node_user(name): NODES, agent_user(name): AGENTS}
@@ -59,7 +59,7 @@ def kubeconfig(account: Account, url: str, authority: Path) -> dict[str, Any]:
 
 
 def write(content: dict[str, Any], file: Path) -> Path:
-    """Readable by the owner only."""
+    """Writes the file; only its owner can read it."""
     file.touch(mode=0o600)
     file.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
     return file

@@ -86,7 +86,7 @@ def _topology(place: str, number: int, core: Core, siblings: int, package: int) 
 
 
 def _l3(place: str, group: int, members: int) -> Iterator[tuple[str, str]]:
-    """Only if the machine has L3 groups: one L3 per zone is not a group (kubelet spec 3)."""
+    """The files of an L3 group. One L3 per zone is not a group (kubelet spec 3)."""
     yield f"{place}/level", "3"
     yield f"{place}/type", "Unified"
     yield f"{place}/size", L3_SIZE
@@ -204,7 +204,7 @@ def _grouped(members: list[tuple[int, Core]]) -> Mapping[int, int]:
 
 
 def _bitmap(members: int) -> str:
-    """In the kernel's format: 32-bit words, highest first."""
+    """The bitmap in the kernel's format: 32-bit words, highest first."""
     words: list[str] = []
     while members or not words:
         words.append(f"{members & (1 << WORD) - 1:08x}")

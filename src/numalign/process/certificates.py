@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -46,6 +47,11 @@ KEY_USAGES: Final = (
 class CryptographyMissing(Exception):
     def __init__(self) -> None:
         super().__init__("making a certificate needs the package cryptography: pip install 'numalign[tls]'")
+
+
+def are_available() -> bool:
+    """Whether certificates can be made."""
+    return find_spec("cryptography") is not None
 
 
 class Validity(NamedTuple):

@@ -57,7 +57,7 @@ Guard = Callable[[PageRequest], Awaitable[PageResponse | None]]
 
 
 class Pages:
-    """Pages by path; a path that ends in a slash matches everything under it."""
+    """Pages by path."""
 
     def __init__(self, pages: Mapping[str, Page], guard: Guard | None = None) -> None:
         self._pages = pages
@@ -68,23 +68,17 @@ class Pages:
         return self._guard is not None
 
     async def answer(self, asked: PageRequest) -> PageResponse:
-        # Unauthorized clients must not learn which paths exist.
-        refused = await self._guard(asked) if self._guard is not None else None
-        if refused is not None:
-            return refused
-        page = self._page(asked.path)
+        # The guard is asked about few paths and methods only, because it asks the API server about each.
+        page = self._pages.get(asked.path)
         if page is None:
             return PageResponse("404 page not found\n", 404)
         if asked.method not in METHODS:
             return PageResponse("method not allowed\n", 405)
+        refused = await self._guard(asked) if self._guard is not None else None
+        if refused is not None:
+            return refused
         found = page(asked)
         return found if isinstance(found, PageResponse) else await found
-
-    def _page(self, path: str) -> Page | None:
-        if path in self._pages:
-            return self._pages[path]
-        under = [place for place in self._pages if place.endswith("/") and path.startswith(place)]
-        return self._pages[max(under, key=len)] if under else None
 
 
 @contextlib.asynccontextmanager
@@ -186,14 +180,12 @@ class Health:
             )
 
         def single(asked: PageRequest) -> PageResponse:
-            name = asked.path.removeprefix(path).strip("/")
-            if name not in checks:
-                return PageResponse(f"404 check {name} is not known\n", 404)
+            name = asked.path.removeprefix(f"{path}/")
             return (
                 PageResponse("ok") if checks[name]() else PageResponse(f"internal server error: {name} failed\n", 500)
             )
 
-        return {path: every, f"{path}/": single}
+        return {path: every, **{f"{path}/{name}": single for name in checks}}
 
     def _count(self, kind: str, results: Mapping[str, bool]) -> None:
         for name, ok in results.items():

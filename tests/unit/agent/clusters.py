@@ -1,4 +1,4 @@
-"""An embedded API server in virtual time with a Node on it, and agents whose looks are what a test says."""
+"""An embedded API server in virtual time with a Node, and agents with snapshots that a test provides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A kubelet's device manager for tests: takes registrations, connects back, keeps what plugins tell."""
+"""A kubelet's device manager for tests: takes registrations, connects back, and records what plugins send."""
 
 from __future__ import annotations
 

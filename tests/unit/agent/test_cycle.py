@@ -1,4 +1,4 @@
-"""What the cluster knows of a node, whatever happens to the server, the object and the node's other publishers."""
+"""The published report of a node, through failures of the server and competing publishers."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from numalign.agent import cycle
-from numalign.agent.publish import publish
+from numalign.agent.publish import publish, startuptaint
 from numalign.api.nrt import normalise, topologymanager
+from numalign.api.objects.node import Node
 from numalign.simulator import virtualtime
 from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS, EVENTS, NODES
 from numalign.simulator.apiserver.verbs.api import Patch
@@ -33,7 +34,7 @@ def later(seconds: float) -> Awaitable[None]:
     return asyncio.sleep(seconds)
 
 
-def test_the_first_look_is_told_at_once_and_owned_by_the_node() -> None:
+def test_the_first_snapshot_is_published_at_once_and_owned_by_the_node() -> None:
     async def story(town: Town, script: Script) -> None:
         async with town.agent(script):
             await later(1)
@@ -43,6 +44,63 @@ def test_the_first_look_is_told_at_once_and_owned_by_the_node() -> None:
         (owner,) = report["metadata"]["ownerReferences"]
         assert owner == {"apiVersion": "v1", "kind": "Node", "name": NODE, "uid": owner["uid"]}
         assert owner["uid"] == town.api.get(NODES, NODE)["metadata"]["uid"]
+
+    played(story)
+
+
+TAINTS = [
+    {"key": "numalign.io/no-report", "effect": "NoSchedule"},
+    {"key": "example.com/gpu", "value": "a", "effect": "NoExecute"},
+]
+
+
+def tainted(town: Town) -> None:
+    town.api.patch(NODES, NODE, "", Patch("merge", {"spec": {"taints": TAINTS}}))
+
+
+def taints(town: Town) -> list[str]:
+    return [each["key"] for each in town.api.get(NODES, NODE)["spec"].get("taints", [])]
+
+
+def test_the_start_up_taint_goes_with_the_first_report_and_other_taints_stay() -> None:
+    async def story(town: Town, script: Script) -> None:
+        tainted(town)
+        script.unknown = ("the kubelet's configuration",)
+        async with town.agent(script, untaint=True):
+            await later(PERIOD)
+            assert (town.report(), len(taints(town))) == (None, 2)
+            script.unknown = ()
+            await later(PERIOD)
+        assert town.report() is not None
+        assert taints(town) == ["example.com/gpu"]
+
+    played(story)
+
+
+def test_the_start_up_taint_stays_where_nothing_asks_for_its_removal() -> None:
+    async def story(town: Town, script: Script) -> None:
+        tainted(town)
+        async with town.agent(script):
+            await later(PERIOD)
+        assert len(taints(town)) == 2
+
+    played(story)
+
+
+def test_a_taint_that_cannot_be_removed_at_once_is_removed_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    removal = startuptaint.removal
+
+    def outdated(node: Node) -> dict[str, Any] | None:
+        """Somebody changes the Node between the look and the write."""
+        monkeypatch.setattr(startuptaint, "removal", removal)
+        return (removal(node) or {}) | {"metadata": {"resourceVersion": "1"}}
+
+    async def story(town: Town, script: Script) -> None:
+        tainted(town)
+        monkeypatch.setattr(startuptaint, "removal", outdated)
+        async with town.agent(script, untaint=True):
+            await later(2 * PERIOD)
+        assert taints(town) == ["example.com/gpu"]
 
     played(story)
 
@@ -62,7 +120,7 @@ def test_what_does_not_change_is_not_written_but_for_a_sign_of_life_every_five_m
     played(story)
 
 
-def test_a_change_is_told_with_the_next_look() -> None:
+def test_a_change_is_published_with_the_next_snapshot() -> None:
     async def story(town: Town, script: Script) -> None:
         async with town.agent(script):
             await later(1)
@@ -73,7 +131,7 @@ def test_a_change_is_told_with_the_next_look() -> None:
     played(story)
 
 
-def test_a_report_that_somebody_deleted_is_written_again_within_a_period() -> None:
+def test_a_deleted_report_is_written_again_within_a_period() -> None:
     async def story(town: Town, script: Script) -> None:
         async with town.agent(script):
             await later(90)
@@ -84,7 +142,7 @@ def test_a_report_that_somebody_deleted_is_written_again_within_a_period() -> No
     played(story)
 
 
-def test_a_node_that_is_made_anew_owns_its_report_again() -> None:
+def test_a_recreated_node_owns_its_report_again() -> None:
     async def story(town: Town, script: Script) -> None:
         async with town.agent(script):
             await later(90)
@@ -128,7 +186,7 @@ def test_a_server_that_does_not_answer_holds_nothing_up_for_longer_than_a_period
     played(story)
 
 
-def test_without_the_definition_it_waits_and_says_what_is_missing() -> None:
+def test_without_the_definition_the_agent_retries_and_says_what_is_missing() -> None:
     async def story(town: Town, script: Script) -> None:
         town.api.delete(CUSTOMRESOURCEDEFINITIONS, CRD)
         async with town.agent(script) as agent:
@@ -183,7 +241,7 @@ def test_a_definition_that_was_just_changed_is_tried_once_more_and_then_believed
     played(story)
 
 
-def test_what_is_not_certain_is_not_told() -> None:
+def test_an_uncertain_snapshot_is_not_published() -> None:
     async def story(town: Town, script: Script) -> None:
         async with town.agent(script) as agent:
             await later(1)
@@ -206,7 +264,7 @@ def overwrite(town: Town, policy: str) -> None:
     town.api.patch(RESOURCE, NODE, "", Patch("merge", {"attributes": attributes}), manager="other-publisher")
 
 
-def test_it_stands_back_for_another_publisher_and_says_so() -> None:
+def test_the_agent_stops_for_another_publisher_and_reports_it() -> None:
     async def story(town: Town, script: Script) -> None:
         async with town.agent(script) as agent:
             for _ in range(30):
@@ -296,7 +354,7 @@ def test_of_two_agents_on_one_node_one_writes_at_a_time_and_the_last_one_goes_on
 
 
 @pytest.mark.parametrize("mode, words", [("own", set()), ("rte", {"reactive", "periodic"}), ("nfd", set())])
-def test_rtes_form_says_what_made_it_look(mode: str, words: set[str]) -> None:
+def test_rtes_form_names_the_trigger(mode: str, words: set[str]) -> None:
     async def story(town: Town, script: Script) -> None:
         found = set()
         async with town.agent(script, mode=mode):

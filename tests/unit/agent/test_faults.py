@@ -1,5 +1,5 @@
-"""Whatever happens to its kubelet, its files or its clock: the cluster is told what the node is or was, never anything
-else, and within a period and a second of the end of the trouble what it is."""
+"""Through faults of the kubelet, its files and the clock, the agent publishes only states that the node has or had. The
+current state is published at most a period and a second after the fault."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def mended(node: FileNode) -> None:
     assert node.town.read() == node.truth()
 
 
-def test_a_pod_that_comes_is_told_within_seconds(tmp_path: Path) -> None:
+def test_a_new_pod_is_published_within_seconds(tmp_path: Path) -> None:
     async def story(node: FileNode) -> None:
         async with node.agent():
             await later(node, 3)
@@ -134,7 +134,7 @@ def test_one_that_stays_broken_is_done_without(tmp_path: Path) -> None:
     played(tmp_path, story)
 
 
-def test_a_device_that_comes_and_goes_is_told_as_it_is_in_the_end(tmp_path: Path) -> None:
+def test_a_device_that_comes_and_goes_is_published_in_its_final_state(tmp_path: Path) -> None:
     async def story(node: FileNode) -> None:
         async with node.agent() as agent:
             await later(node, 5)
@@ -148,7 +148,7 @@ def test_a_device_that_comes_and_goes_is_told_as_it_is_in_the_end(tmp_path: Path
     played(tmp_path, story)
 
 
-def test_a_file_that_is_written_while_the_kubelet_runs_counts_once_it_has_started_anew(tmp_path: Path) -> None:
+def test_a_changed_file_counts_from_the_next_start_of_the_kubelet(tmp_path: Path) -> None:
     async def story(node: FileNode) -> None:
         node.restart()
         async with node.agent():
@@ -168,7 +168,7 @@ def test_a_file_that_is_written_while_the_kubelet_runs_counts_once_it_has_starte
     played(tmp_path, story)
 
 
-def test_a_file_that_says_what_it_said_before_is_no_reason_to_be_silent(tmp_path: Path) -> None:
+def test_a_changed_file_with_equal_settings_is_published(tmp_path: Path) -> None:
     async def story(node: FileNode) -> None:
         node.restart()
         async with node.agent():
@@ -184,7 +184,7 @@ def test_a_file_that_says_what_it_said_before_is_no_reason_to_be_silent(tmp_path
     played(tmp_path, story)
 
 
-def test_it_is_one_where_nobody_told_what_it_said_before(tmp_path: Path) -> None:
+def test_a_changed_file_is_withheld_if_the_previous_settings_are_unknown(tmp_path: Path) -> None:
     async def story(node: FileNode) -> None:
         node.restart()
         node.configure()

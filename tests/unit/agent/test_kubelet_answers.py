@@ -1,4 +1,4 @@
-"""The bytes of a real kubelet read as what it said; damaged ones read as something or are refused, and never crash."""
+"""The bytes of a real kubelet are decoded; damaged ones are decoded or refused, and never crash the agent."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def answers(town_is_away: bool, unknown: tuple[str, ...] = ()) -> dict[str, Page
     return virtualtime.run(main())
 
 
-def test_an_agent_that_has_told_is_ready() -> None:
+def test_an_agent_that_has_published_is_ready() -> None:
     found = answers(False)
     assert found["/readyz"].status == 200
     assert 'numalign_agent_reports_total{result="written"} 1\n' in str(found["/metrics"].body)
@@ -31,13 +31,13 @@ def test_an_agent_that_has_told_is_ready() -> None:
     assert "process_resident_memory_bytes " in str(found["/metrics"].body)
 
 
-def test_one_that_cannot_tell_lives_and_says_why_it_is_not_ready() -> None:
+def test_an_agent_that_cannot_publish_is_healthy_and_says_why_it_is_not_ready() -> None:
     found = answers(True)
     assert (found["/healthz"].status, found["/readyz"].status) == (200, 503)
     assert "Connection refused" in str(found["/readyz"].body)
     assert 'numalign_agent_write_failures_total{code="<error>"}' in str(found["/metrics"].body)
 
 
-def test_one_that_knows_too_little_says_what_is_missing() -> None:
+def test_an_agent_with_an_incomplete_snapshot_says_what_is_missing() -> None:
     found = answers(False, ("the kubelet's configuration is unknown",))
     assert found["/readyz"].body == "last published: never\nthe kubelet's configuration is unknown\n"

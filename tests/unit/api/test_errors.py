@@ -1,4 +1,4 @@
-"""A BadObject reads as one sentence, whatever the object put into it."""
+"""A BadObject reads as one sentence for any content of the object."""
 
 import pytest
 

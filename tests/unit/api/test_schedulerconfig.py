@@ -38,7 +38,7 @@ def test_an_empty_configuration_has_all_defaults() -> None:
     assert (config.client_connection.kubeconfig, config.client_connection.qps, config.warnings) == ("", None, ())
 
 
-def test_everything_can_be_said() -> None:
+def test_every_field_can_be_set() -> None:
     config = read(
         parallelism=4,
         leaderElection={
@@ -155,7 +155,7 @@ def test_calls_are_limited_only_if_asked_for(qps: float, limit: float | None) ->
     assert read(clientConnection={"qps": qps}).client_connection.qps == limit
 
 
-def test_other_content_types_are_told_to_be_without_effect() -> None:
+def test_other_content_types_have_no_effect_and_a_warning() -> None:
     (warning,) = read(clientConnection={"contentType": "application/vnd.kubernetes.protobuf"}).warnings
     assert warning.startswith("clientConnection.contentType: has no effect; objects are sent as application/json")
 

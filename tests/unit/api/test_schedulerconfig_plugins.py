@@ -121,7 +121,7 @@ def test_refused(value: Sets, field: str, why: str) -> None:
     assert why in raised.value.why
 
 
-def test_disabling_what_is_not_there_is_told() -> None:
+def test_disabling_an_unknown_plugin_is_a_warning() -> None:
     warnings: list[str] = []
     effective({"multiPoint": {"disabled": named("Coscheduling")}}, warnings)
     assert warnings == [

@@ -1,4 +1,4 @@
-"""Kubelets and pods in a few words, for tests of what the command line says about them."""
+"""Small kubelets and pods for tests of the command line."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def test_json_is_one_object_with_plain_keys() -> None:
     assert json.loads(output.structured(ANSWER, Format.JSON)) == PLAIN
 
 
-def test_yaml_says_the_same() -> None:
+def test_yaml_has_the_same_content() -> None:
     assert yaml.safe_load(output.structured(ANSWER, Format.YAML)) == PLAIN
 
 
@@ -42,7 +42,7 @@ def test_keys_keep_their_order() -> None:
     assert output.structured({"b": 1, "a": 2}, Format.YAML) == "b: 1\na: 2"
 
 
-def test_giving_up_says_why_on_stderr_and_exits(capsys: pytest.CaptureFixture[str]) -> None:
+def test_fail_prints_the_reason_on_stderr_and_exits(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(typer.Exit) as left:
         output.fail("no such thing")
     assert left.value.exit_code == 2

@@ -1,4 +1,4 @@
-"""Clocks for tests: one that hurries, so that minutes of waiting take milliseconds, and one that stands until told."""
+"""Clocks for tests: one that skips waits, and one that a test advances."""
 
 import asyncio
 import time

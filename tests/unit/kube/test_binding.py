@@ -1,4 +1,4 @@
-"""Bound means bound: whatever becomes of the answer, the outcome is what happened to the pod."""
+"""Bound means bound: the outcome is what happened to the pod, even if the answer was lost."""
 
 from typing import Any
 
@@ -80,7 +80,7 @@ def test_a_binding_whose_answer_is_lost_is_found_out() -> None:
     assert stub.objects["pods"]["default", "web"]["spec"]["nodeName"] == "n1"
 
 
-def test_that_the_last_try_is_refused_says_nothing_about_the_one_before_it() -> None:
+def test_a_refused_last_attempt_does_not_decide_about_earlier_ones() -> None:
     answer, stub = outcome(stubbed(web(), "cut", status(403, "Forbidden")))
     assert answer.outcome is Outcome.DONE
     assert stub.objects["pods"]["default", "web"]["spec"]["nodeName"] == "n1"
@@ -107,6 +107,6 @@ def test_a_binding_that_is_not_wanted_any_more_is_not_sent_again(fault: Any) -> 
     assert len(stub.asked) <= 1
 
 
-def test_what_is_to_be_said_about_the_pod_travels_with_its_binding() -> None:
+def test_the_binding_carries_the_annotations() -> None:
     _, stub = outcome(stubbed(web()), annotations={"a": "b"})
     assert stub.asked[0].document["metadata"]["annotations"] == {"a": "b"}

@@ -104,7 +104,7 @@ def test_a_patch_of_the_status_goes_to_the_status() -> None:
     assert with_client(check) == ("Running", "/api/v1/namespaces/default/pods/web/status")
 
 
-def test_apply_says_in_whose_name() -> None:
+def test_apply_names_its_field_manager() -> None:
     async def check(stub: Stub, client: Client) -> dict[str, str]:
         await client.apply(WEB, {"spec": {"nodeName": "n1"}}, manager="numalign")
         return stub.asked[-1].query
@@ -130,7 +130,7 @@ def test_scale_is_read_and_written() -> None:
     assert with_client(check) == (2, 5)
 
 
-def test_a_refusal_tells_the_causes() -> None:
+def test_a_refusal_has_the_causes() -> None:
     causes = [{"reason": "FieldValueInvalid", "field": "spec.nodeName", "message": "bad"}]
 
     async def check(stub: Stub, client: Client) -> None:

@@ -53,7 +53,7 @@ WAITS = {
 
 
 @pytest.mark.parametrize("header, details, wait", WAITS.values(), ids=WAITS)
-def test_when_to_come_back_is_told(header: str, details: dict[str, int], wait: float | None) -> None:
+def test_the_retry_time_is_read(header: str, details: dict[str, int], wait: float | None) -> None:
     assert errors.refusal(ASKED, 429, body(details=details), header).retry_after == wait
 
 

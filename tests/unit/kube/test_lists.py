@@ -38,7 +38,7 @@ def test_a_hostile_object_in_a_list_leaves_the_others_readable(bad: Any) -> None
 
 
 @pytest.mark.parametrize("bad", HOSTILE.values(), ids=HOSTILE)
-def test_a_hostile_object_in_an_event_still_says_whose_it_is(bad: Any) -> None:
+def test_an_unreadable_object_in_an_event_keeps_its_identity(bad: Any) -> None:
     event = lists.watch_event(PODS, json.dumps({"type": "MODIFIED", "object": bad}).encode())
     assert isinstance(event.object, Unreadable)
     assert event.object.metadata.uid == "u"
@@ -62,7 +62,7 @@ def test_a_list_of_nothing_is_empty(raw: bytes) -> None:
     assert lists.page(NODES, raw).items == []
 
 
-def test_a_page_says_where_the_next_one_begins() -> None:
+def test_a_page_has_the_token_of_the_next_one() -> None:
     page = lists.page(PODS, listed(GOOD, **{"continue": "token"}))
     assert (page.metadata.continue_, page.metadata.resource_version) == ("token", "5")
 
@@ -95,7 +95,7 @@ def test_a_bookmark_is_read_for_its_version_only(spec: str) -> None:
     assert event.object.metadata.resource_version == "9"
 
 
-def test_a_report_with_an_odd_zone_is_salvaged() -> None:
+def test_a_report_with_a_malformed_zone_is_salvaged() -> None:
     zones = [{"name": "node-0", "type": "Node"}, {"name": "node-1", "type": 7}]
     (report,) = lists.page(TOPOLOGIES, listed({"metadata": {"name": "n1"}, "zones": zones})).items
     assert not isinstance(report, Unreadable)

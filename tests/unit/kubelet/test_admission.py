@@ -115,8 +115,8 @@ ORDER = {
 
 @pytest.mark.parametrize("asked, reason, text", ORDER.values(), ids=ORDER)
 def test_of_several_shortages_the_first_is_reported(asked: Pod, reason: str, text: str) -> None:
-    told = runs.refusal(made.kubelet(policy="best-effort", memory=True), asked)
-    assert (told[0], text in told[1]) == (reason, True)
+    result = runs.refusal(made.kubelet(policy="best-effort", memory=True), asked)
+    assert (result[0], text in result[1]) == (reason, True)
 
 
 def test_alignment_is_refused_before_any_shortage_is_found_out() -> None:
@@ -188,7 +188,7 @@ def test_an_admitted_pod_learns_where_each_container_sits() -> None:
     assert (placed.cpu_isolation, placed.memory_isolation) == ("container", "container")
 
 
-def test_a_container_that_nobody_pins_runs_on_the_shared_cpus() -> None:
+def test_a_container_that_is_not_pinned_runs_on_the_shared_cpus() -> None:
     placed = runs.answer(made.kubelet(memory=True), made.pod("p", made.container(burstable=True))).placement["c"]
     assert (placed.affinity, placed.cpus, placed.memory, placed.devices) == (Hint(0b11, True), None, (), {})
     assert (placed.cpu_isolation, placed.memory_isolation) == ("host", "host")

@@ -139,7 +139,7 @@ def test_served_as_a_whole_every_container_has_its_hint_before_anything_is_alloc
     assert walk.state.memory == kubelet.initial().memory
 
 
-def test_served_as_a_whole_memory_is_given_where_nobody_manages_cpus() -> None:
+def test_served_as_a_whole_memory_is_given_without_a_cpu_manager() -> None:
     placement = runs.answer(made.kubelet(scope="pod", cpu=False, memory=True, feature_gates=GATE), LEVEL).placement
     assert [(each.cpus, bool(each.memory)) for each in placement.values()] == [(None, True), (None, True)]
 

@@ -126,7 +126,7 @@ def test_the_picker_divides_by_its_options() -> None:
     assert held(served(policy(SMT, ACROSS_CORES), pod)) == {"a": "4-5", "b": "6-7"}
 
 
-def test_what_cannot_be_divided_is_told_by_the_container_that_fell_short() -> None:
+def test_what_cannot_be_divided_is_reported_by_the_container_that_fell_short() -> None:
     pod = demands.of(made.pod("p", own("a", 3), own("b", 2), level=FOUR), MANAGED)
     _, refused = policy().allocate_pod(policy().initial(), pod, None)
     assert refused is not None

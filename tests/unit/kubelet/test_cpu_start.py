@@ -198,7 +198,7 @@ def test_cpus_of_pods_served_whole_are_known_without_their_containers() -> None:
     assert static.restart_cpu_manager(policy(), state) == state
 
 
-def test_a_pod_that_was_served_twice_leaves_cpus_that_nobody_knows() -> None:
+def test_a_pod_that_was_served_twice_leaks_cpus() -> None:
     state = CPUState(default=cpuset.parse("0-3"), pods={"p": cpuset.parse("6-7")})
     with pytest.raises(StartRefusal, match='CPUs in state "0-3,6-7"'):
         static.restart_cpu_manager(policy(), state)

@@ -167,7 +167,7 @@ def test_a_fraction_or_another_class_shares(container: Any) -> None:
 
 
 @pytest.mark.parametrize("affinity, cpus, requested, available", SHORT.values(), ids=SHORT)
-def test_a_shortage_is_told_by_the_run_that_met_it(
+def test_a_shortage_is_reported_by_the_run_that_met_it(
     affinity: int | None, cpus: int, requested: int, available: int
 ) -> None:
     refused = refusal(policy(), asking(cpus), affinity)

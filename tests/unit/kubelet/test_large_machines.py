@@ -40,7 +40,7 @@ def wants(cpu: int, memory: str, gpus: int = 0) -> Pod:
     return pod("p", Container(name="app", resources=ResourceRequirements(limits, limits)))
 
 
-def test_a_kubelet_does_not_start_on_them_unless_told_to() -> None:
+def test_a_kubelet_does_not_start_on_them_by_default() -> None:
     with pytest.raises(StartRefusal, match="unsupported on machines with more than 8 NUMA Nodes"):
         node(SUPERCHIP, "restricted", topology_options={})
 

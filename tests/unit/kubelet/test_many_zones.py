@@ -124,7 +124,7 @@ STEPS: dict[str, tuple[dict[str, Any], Pod, int]] = {
 
 
 @pytest.mark.parametrize("chosen, asked, steps", STEPS.values(), ids=STEPS)
-def test_what_the_kubelet_would_go_through_is_told(chosen: dict[str, Any], asked: Pod, steps: int) -> None:
+def test_what_the_kubelet_would_go_through_is_reported(chosen: dict[str, Any], asked: Pod, steps: int) -> None:
     outcome = runs.answer(kubelet(SUPERCHIP, **{"policy": "restricted"} | chosen), asked)
     assert (outcome.admitted, outcome.steps, outcome.slow) == (True, steps, steps > 9)
 

@@ -38,11 +38,11 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("checkpoint, told", REFUSED.values(), ids=REFUSED)
-def test_a_checkpoint_that_does_not_fit_the_machine_is_refused(checkpoint: MemoryState, told: str) -> None:
+@pytest.mark.parametrize("checkpoint, result", REFUSED.values(), ids=REFUSED)
+def test_a_checkpoint_that_does_not_fit_the_machine_is_refused(checkpoint: MemoryState, result: str) -> None:
     with pytest.raises(StartRefusal) as refusal:
         static.restart_memory_manager(POLICY, checkpoint)
-    assert refusal.value.error == told
+    assert refusal.value.error == result
 
 
 def test_an_empty_checkpoint_starts_afresh() -> None:

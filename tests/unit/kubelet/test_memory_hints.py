@@ -118,9 +118,7 @@ def test_a_new_container_is_offered_every_set_of_zones_with_room(
 
 
 @pytest.mark.parametrize("machine, before, memory, pages", NOWHERE.values(), ids=NOWHERE)
-def test_what_fits_nowhere_is_offered_as_if_nobody_cared(
-    machine: Machine, before: Before, memory: str, pages: str
-) -> None:
+def test_what_fits_nowhere_is_offered_as_dont_care(machine: Machine, before: Before, memory: str, pages: str) -> None:
     manager, pod = policy(machine), read(made.pod("p", app(memory, pages)))
     assert manager.container_hints(busy(manager, before), pod, pod.containers[0]) == {}
 
@@ -207,7 +205,7 @@ def test_the_first_container_that_holds_anything_is_held_against_the_whole_pod()
 @pytest.mark.parametrize(
     "container", [made.container(burstable=True), made.container(memory="1500m")], ids=["burstable", "no whole bytes"]
 )
-def test_whoever_is_not_served_does_not_care(container: Container) -> None:
+def test_a_container_that_is_not_served_does_not_care(container: Container) -> None:
     manager, pod = policy(), read(made.pod("p", container))
     assert manager.container_hints(manager.initial(), pod, pod.containers[0]) is None
     assert manager.pod_hints(manager.initial(), pod) is None

@@ -196,6 +196,6 @@ ADMITTED: dict[str, tuple[Pod, tuple[str, str]]] = {
 }
 
 
-@pytest.mark.parametrize("asked, told", ADMITTED.values(), ids=ADMITTED)
-def test_admission_reports_what_is_missing(asked: Pod, told: tuple[str, str]) -> None:
-    assert runs.refusal(kubelet(), asked) == told
+@pytest.mark.parametrize("asked, result", ADMITTED.values(), ids=ADMITTED)
+def test_admission_reports_what_is_missing(asked: Pod, result: tuple[str, str]) -> None:
+    assert runs.refusal(kubelet(), asked) == result

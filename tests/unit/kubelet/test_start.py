@@ -109,9 +109,9 @@ def test_a_number_must_fit_64_bits() -> None:
 def test_options_need_their_gate_until_it_is_locked_even_without_a_policy(minor: Minor, policy: str) -> None:
     gates = {"TopologyManagerPolicyOptions": False}
     chosen = {"policy": policy, "feature_gates": gates, "minor": minor}
-    told = refusal(NEAR, topology_options={MOST: "9", CLOSEST: "true"}, **chosen)
+    result = refusal(NEAR, topology_options={MOST: "9", CLOSEST: "true"}, **chosen)
     given = f"map[{MOST}:9 {CLOSEST}:true]"
-    assert told.endswith(f'policy options {given} require feature gates "TopologyManagerPolicyOptions" enabled')
+    assert result.endswith(f'policy options {given} require feature gates "TopologyManagerPolicyOptions" enabled')
     assert made.kubelet(NEAR, **chosen).rules.distances is None
 
 

@@ -2,8 +2,8 @@
 
 Pods of ours sit where they were predicted to; foreign ones sit anywhere, and the model says nothing about them. One
 publisher reads the node, publishes, and reads again; deleted pods are not in its reports, whether they still run or
-not. What the ledger cannot know (the end of a pod that nobody told) is left out of the comparison; nobody is told of a
-pod's end who was never told of the pod."""
+not. What the ledger cannot know (the end of a pod that it did not see) is left out of the comparison. The ledger
+learns of a pod's end only if it has seen the pod."""
 
 from __future__ import annotations
 

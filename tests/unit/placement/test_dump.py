@@ -48,7 +48,7 @@ def placed(there: Servers, pod: Pod, seed: int) -> str:
 
 @settings(max_examples=30)
 @given(st.lists(st.integers(1, 5), max_size=8), st.integers(0, 100))
-def test_whoever_takes_it_over_knows_and_decides_the_same(gpus: list[int], seed: int) -> None:
+def test_an_engine_that_adopts_the_dump_decides_the_same(gpus: list[int], seed: int) -> None:
     before = Servers("a", "b")
     for number, count in enumerate(gpus):
         before.place(trainer(f"p{number}", gpus=count), seed + number)
@@ -81,7 +81,7 @@ def test_a_dump_shows_of_shapes_and_ended_pods_what_it_may() -> None:
         assert (b"hush" in wire.ENCODER.encode(dump.dump(there.cluster.engine, shown))) is expected
 
 
-def test_pods_that_nobody_knows_any_more_are_left_out() -> None:
+def test_pods_without_objects_are_left_out() -> None:
     before = Servers("a")
     before.place(trainer("p", gpus=4))
     after = Servers("a")
@@ -101,7 +101,7 @@ def test_resources_find_their_columns_by_name() -> None:
     assert here == there
 
 
-def test_a_flavour_without_books_has_nothing_to_copy() -> None:
+def test_a_flavour_without_a_ledger_has_nothing_to_copy() -> None:
     engine = Engine(Settings(flavour="reference"))
     assert dump.dump(engine) == LedgerDump()
     dump.adopt(engine, dump.dump(Servers("a").cluster.engine), {})

@@ -86,7 +86,7 @@ def test_a_pod_too_large_for_the_node_as_a_whole_is_refused_for_that() -> None:
     assert found.refused == {Code.TOTALS: 1}
 
 
-def test_pods_that_never_met_an_api_server_are_told_apart_by_their_names() -> None:
+def test_pods_without_uids_are_distinguished_by_their_names() -> None:
     known = engine("n")
     local = [structs.replace(pod("p", cpu=8), metadata=ObjectMeta(name=name, namespace="d")) for name in "abc"]
     found = [decided(known, each) for each in local]

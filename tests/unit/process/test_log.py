@@ -1,4 +1,4 @@
-"""Lines that people read, or machines; one line each, whatever others wrote."""
+"""Log records are one line each, as text or JSON, whatever they contain."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_verbosity_can_be_raised_while_it_runs() -> None:
     assert "told" in stream.getvalue()
 
 
-def test_a_failure_is_told_with_its_trace() -> None:
+def test_a_failure_is_logged_with_its_trace() -> None:
     stream = io.StringIO()
     log.start("text", 2, stream)
     try:

@@ -12,7 +12,7 @@ def test_a_counter_without_labels_is_there_before_anything_happened() -> None:
     assert registry.text() == "# HELP a_total What happened.\n# TYPE a_total counter\na_total 0\n"
 
 
-def test_labels_are_counted_apart_and_told_in_order() -> None:
+def test_label_values_are_counted_separately_and_rendered_in_order() -> None:
     registry = Registry()
     counter = registry.counter("a_total", "A.", ("result", "profile"))
     counter.add("ok", "p")
@@ -46,7 +46,7 @@ def test_buckets_of_a_histogram_include_the_ones_below() -> None:
     ]
 
 
-def test_a_histogram_counts_every_number_however_many_there_are_and_whenever_somebody_looks() -> None:
+def test_a_histogram_counts_every_observation_at_any_time() -> None:
     registry, many = Registry(), 3 * metrics.AT_ONCE // 2
     histogram = registry.histogram("a_seconds", "A.", (0.5,))
     for number in range(many):
@@ -61,7 +61,7 @@ def test_a_histogram_counts_every_number_however_many_there_are_and_whenever_som
     ]
 
 
-def test_what_is_counted_elsewhere_is_asked_when_somebody_looks() -> None:
+def test_a_read_metric_is_computed_at_scrape_time() -> None:
     registry, numbers = Registry(), {("a",): 1.0}
     registry.read(Read("gauge", "b", "B.", ("name",)), numbers.items)
     numbers["a",] = 2.0

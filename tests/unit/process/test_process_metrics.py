@@ -1,4 +1,4 @@
-"""What the system knows of a process is told; what it does not know is left out."""
+"""Metrics of the process are exported where the system provides them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_it_started_before_it_loaded_anything() -> None:
     assert metrics.LOADED_AT - 3600 < told()["process_start_time_seconds"] < metrics.LOADED_AT + 0.1
 
 
-def test_without_proc_the_rest_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_proc_the_other_metrics_remain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metrics, "PROC_SELF", Path("/nonexistent"))
     found = told()
     assert "process_resident_memory_bytes" not in found

@@ -84,7 +84,7 @@ def test_a_stream_gives_everything_until_its_end(socket: Path) -> None:
     assert talked(socket, heard) == [b"0", b"1", b"2"]
 
 
-def test_a_stream_that_fails_says_why(socket: Path) -> None:
+def test_a_failed_stream_has_a_reason(socket: Path) -> None:
     async def heard(channel: Channel) -> list[bytes]:
         return [each async for each in channel.stream("/test.Service/Count", b"x")]
 
@@ -92,7 +92,7 @@ def test_a_stream_that_fails_says_why(socket: Path) -> None:
         talked(socket, heard)
 
 
-def test_nobody_listens(socket: Path) -> None:
+def test_a_socket_without_a_server_is_unavailable(socket: Path) -> None:
     socket.touch()
     with pytest.raises(CallFailed, match="UNAVAILABLE"):
         asyncio.run(_call(socket))
@@ -119,7 +119,7 @@ def test_a_socket_that_is_not_there(socket: Path, name: str, why: str) -> None:
         asyncio.run(_call(socket.parent / name))
 
 
-def test_a_path_that_is_too_long_for_a_socket_is_said_so(socket: Path) -> None:
+def test_a_path_that_is_too_long_for_a_socket_is_refused(socket: Path) -> None:
     long = socket.with_name("x" * 108)
     long.touch()
     with pytest.raises(CallFailed, match="longer than a unix socket's may be"):

@@ -29,7 +29,6 @@ PAGES: dict[str, Page] = {
     "/broken": _broken,
     "/put": lambda asked: PageResponse(asked.body.decode()),
     "/all": lambda asked: PageResponse("+".join(asked.every("a"))),
-    "/under/": lambda asked: PageResponse(asked.path),
 }
 
 
@@ -56,7 +55,7 @@ def answered(sent: bytes, pages: Pages | None = None) -> tuple[str, str]:
         "a query with one of a name": (b"GET /all?a=1 HTTP/1.1\r\n\r\n", "200 OK", "1"),
         "a query with two of a name": (b"GET /all?a=1&b=&a=2 HTTP/1.1\r\n\r\n", "200 OK", "1+2"),
         "no body for HEAD": (b"HEAD /ok HTTP/1.1\r\n\r\n", "200 OK", ""),
-        "what is under a folder": (b"GET /under/a HTTP/1.1\r\n\r\n", "200 OK", "/under/a"),
+        "nothing under a page": (b"GET /ok/a HTTP/1.1\r\n\r\n", "404 Not Found", "404 page not found\n"),
         "a body": (b"PUT /put HTTP/1.1\r\nContent-Length: 2\r\n\r\nhi", "200 OK", "hi"),
         "no such page": (b"GET /no HTTP/1.1\r\n\r\n", "404 Not Found", "404 page not found\n"),
         "another method": (b"POST /ok HTTP/1.1\r\n\r\n", "405 Method Not Allowed", "method not allowed\n"),
@@ -85,6 +84,25 @@ def test_a_guard_is_asked_before_the_page() -> None:
     assert answered(b"GET /ok HTTP/1.1\r\nAuthorization: Bearer t\r\n\r\n", pages)[1] == "ok"
 
 
-def test_a_head_without_end_is_cut_and_told_so() -> None:
+@pytest.mark.parametrize("sent", [b"GET /no HTTP/1.1\r\n\r\n", b"BREW /ok HTTP/1.1\r\n\r\n"], ids=["path", "method"])
+def test_a_guard_is_not_asked_about_what_is_not_served(sent: bytes) -> None:
+    asked: list[str] = []
+
+    async def counting(request: PageRequest) -> PageResponse | None:
+        asked.append(request.path)
+        return None
+
+    assert answered(sent, Pages(PAGES, counting))[0] != "HTTP/1.1 200 OK"
+    assert asked == []
+
+
+def test_an_endless_head_is_refused() -> None:
     status, _ = answered(b"GET /ok HTTP/1.1\r\n" + b"a: b\r\n" * 6000)
     assert status == "HTTP/1.1 431 Request Header Fields Too Large"
+
+
+@pytest.mark.parametrize("header", ["Host: evil.example", "Origin: http://evil.example", "Sec-Fetch-Site: cross-site"])
+def test_web_pages_see_no_page_that_needs_no_login(header: str) -> None:
+    sent = f"GET /ok HTTP/1.1\r\n{header}\r\n\r\n".encode()
+    assert answered(sent)[0].split()[1] in ("403", "421")
+    assert answered(sent, Pages(PAGES, _guard))[1] == "who are you\n"

@@ -1,4 +1,4 @@
-"""Parts of a process run together: one failure ends them all, and is the one that is told."""
+"""Parts of a process run together: one failure ends them all and is raised."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def affinity(node: ModelNode, placed: ContainerPlacement) -> frozenset[int]:
     return frozenset(masks.members(node.kubelet.machine.all_zones if mask is None else mask))
 
 
-def told(seeds: range, most: int, *, compiled: bool = False) -> Counter[str]:
+def played(seeds: range, most: int, *, compiled: bool = False) -> Counter[str]:
     total: Counter[str] = Counter()
     for seed in seeds:
         total.update(Story(seed, compiled=compiled).tell(most))
@@ -139,7 +139,7 @@ def told(seeds: range, most: int, *, compiled: bool = False) -> Counter[str]:
 
 @KERNELS
 def test_a_few_hundred_pods_are_admitted_where_we_said(compiled: bool) -> None:
-    assert told(range(30), most=30, compiled=compiled)["placed"] > 150
+    assert played(range(30), most=30, compiled=compiled)["placed"] > 150
 
 
 @pytest.mark.slow
@@ -148,5 +148,5 @@ def test_a_few_hundred_pods_are_admitted_where_we_said(compiled: bool) -> None:
 def test_a_hundred_thousand_pods_are_admitted_where_we_said(part: int, compiled: bool) -> None:
     placed, seed = 0, 1_000_000 * (part + 1 + 5 * compiled)
     while placed < 10_000:
-        placed += told(range(seed, seed + 1), most=60, compiled=compiled)["placed"]
+        placed += played(range(seed, seed + 1), most=60, compiled=compiled)["placed"]
         seed += 1

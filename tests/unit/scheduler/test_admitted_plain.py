@@ -41,7 +41,7 @@ class PlainNode(ModelNode):
         return plainreport.of(self.name, self.kubelet, self.state, self.form)
 
 
-def told(form: Publisher, seeds: range, monkeypatch: pytest.MonkeyPatch, *, compiled: bool) -> Counter[str]:
+def played(form: Publisher, seeds: range, monkeypatch: pytest.MonkeyPatch, *, compiled: bool) -> Counter[str]:
     drawn = clusters.node
 
     def node(rng: Random, name: str) -> PlainNode:
@@ -75,7 +75,7 @@ def _has_hidden_cpus(kubelet: Kubelet) -> bool:
 def test_pods_on_nodes_with_plain_reports_are_admitted_where_we_said(
     form: Publisher, compiled: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert told(form, range(40), monkeypatch, compiled=compiled)["placed"] > 200
+    assert played(form, range(40), monkeypatch, compiled=compiled)["placed"] > 200
 
 
 @pytest.mark.slow
@@ -85,4 +85,4 @@ def test_thousands_of_pods_on_nodes_with_plain_reports(
     form: Publisher, part: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = 1000 * (part + 1)
-    assert told(form, range(first, first + 200), monkeypatch, compiled=part % 2 == 1)["placed"] > 1000
+    assert played(form, range(first, first + 200), monkeypatch, compiled=part % 2 == 1)["placed"] > 1000

@@ -108,7 +108,7 @@ def test_a_pod_that_fits_needs_no_advice() -> None:
     assert Town().line(trainer("p")) == ""
 
 
-def test_a_resource_that_nobody_has_is_named() -> None:
+def test_a_resource_that_no_node_has_is_named() -> None:
     pod = waitingpods.pod("p", waitingpods.asking(**{"example.com/fpga": "1"}))
     assert Town().suggested(pod) == (Absent(resource="example.com/fpga"),)
     assert Town().line(pod) == "no node has any example.com/fpga"

@@ -110,7 +110,7 @@ def test_a_small_cluster_waits_until_it_is_large(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.slow
-def test_with_a_cold_cache_nobody_waits_for_the_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_a_cold_cache_no_task_waits_for_the_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A lease is renewed every two seconds and lasts fifteen; compiling takes minutes on a busy machine."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
 

@@ -19,7 +19,7 @@ from tests.unit.scheduler.servers import Servers, trainer
 REASON = "TopologyAffinityError"
 
 
-class Told:
+class RecordingPublisher:
     def __init__(self) -> None:
         self.waits: list[tuple[str, str, str]] = []
 
@@ -35,7 +35,7 @@ class Turning:
 
     def __init__(self, *nodes: str) -> None:
         self.servers, self.queue = Servers(*nodes), waitingpods.queue()
-        self.told, self.counts, self.binds = Told(), Metrics(), list[PendingBinding]()
+        self.published, self.counts, self.binds = RecordingPublisher(), Metrics(), list[PendingBinding]()
         self.guard = StormGuard()
         self.cycle = Cycle(
             self.servers.cluster,
@@ -43,7 +43,7 @@ class Turning:
             {"numalign": self.servers.profile},
             binder=self,
             volumes=cast(VolumeBinder, None),
-            publisher=cast(Publisher, self.told),
+            publisher=cast(Publisher, self.published),
             rejections=self.guard,
             counts=self.counts,
             clock=cast(Any, self),
@@ -71,11 +71,11 @@ def test_a_pod_with_a_node_is_assumed_there_and_handed_on_to_be_bound() -> None:
     assert turning.queue.flights.get("uid-p") is not None
 
 
-def test_a_pod_without_one_is_parked_and_told() -> None:
+def test_a_pod_without_one_is_parked_and_reported() -> None:
     turning = Turning("a")
     turning.turn(trainer("p", gpus=9))
     assert waitingpods.names(turning.queue) == {"unschedulable": ["p"]}
-    assert turning.told.waits == [
+    assert turning.published.waits == [
         (
             "p",
             "Unschedulable",
@@ -94,14 +94,14 @@ def test_a_pod_that_is_being_deleted_is_left_alone() -> None:
     turning = Turning("a")
     turning.turn(waitingpods.pod("p", deletionTimestamp="2026-01-01T00:00:00Z"))
     assert turning.binds == []
-    assert turning.told.waits == [("p", "FailedScheduling", "skip schedule deleting pod: default/p")]
+    assert turning.published.waits == [("p", "FailedScheduling", "skip schedule deleting pod: default/p")]
 
 
 def test_a_pod_whose_annotation_makes_no_sense_waits_with_that_reason() -> None:
     turning = Turning("a")
     turning.turn(waitingpods.pod("p", annotations={"numalign.io/scope": "galaxy"}))
-    assert turning.told.waits[0][1] == "Unschedulable"
-    assert "galaxy" in turning.told.waits[0][2]
+    assert turning.published.waits[0][1] == "Unschedulable"
+    assert "galaxy" in turning.published.waits[0][2]
 
 
 def test_a_mistake_of_ours_costs_one_attempt_of_one_pod(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,7 +116,7 @@ def test_a_mistake_of_ours_costs_one_attempt_of_one_pod(monkeypatch: pytest.Monk
     monkeypatch.setattr(turning.servers.cluster.engine, "shape", broken)
     turning.turn(trainer("p"), trainer("q"))
     assert [bind.pod.metadata.name for bind in turning.binds] == ["q"]
-    assert turning.told.waits == [("p", "SchedulerError", "RuntimeError: broken")]
+    assert turning.published.waits == [("p", "SchedulerError", "RuntimeError: broken")]
     assert list(turning.counts.attempt_seconds.counts()) == [(("error", "numalign"), 1)]
 
 
@@ -133,7 +133,7 @@ def test_where_all_turned_it_away_that_is_the_reason() -> None:
     number = turning.servers.cluster.engine.shape(trainer("p")).number
     turning.guard.rejected(number, "a", REASON, 0.0)
     turning.turn(trainer("p"))
-    assert turning.told.waits[0][2].startswith(
+    assert turning.published.waits[0][2].startswith(
         f"0/1 nodes are available: 1 node(s) turned away pods like this one ({REASON})."
     )
 
@@ -145,7 +145,7 @@ def test_a_pod_is_kept_off_a_node_that_keeps_turning_away_replicas_of_its_owner(
         turning.guard.rejected(Replicas("uid-set", number), "a", REASON, 0.0)
     turning.turn(servers.owned(trainer("p"), "uid-set"), trainer("alone"))
     assert [bind.pod.metadata.name for bind in turning.binds] == ["alone"]
-    assert turning.told.waits[0][2].startswith(
+    assert turning.published.waits[0][2].startswith(
         f"0/1 nodes are available: 1 node(s) keep turning away replicas of the same owner ({REASON})."
     )
 

@@ -26,7 +26,7 @@ def test_resources_have_the_stock_units(resource: str, unit: str) -> None:
     assert metrics.unit(resource) == unit
 
 
-def told(spec: dict[str, Any]) -> list[str]:
+def exposed(spec: dict[str, Any]) -> list[str]:
     lines = metrics.resource_lines([waitingpods.pod("p", spec)])
     return [line.partition("resource=")[2] for line in lines if not line.startswith("#")]
 
@@ -60,7 +60,7 @@ SPECS: dict[str, tuple[dict[str, Any], list[str]]] = {
 
 @pytest.mark.parametrize("spec, lines", SPECS.values(), ids=SPECS)
 def test_amounts_are_totals_of_the_pod(spec: dict[str, Any], lines: list[str]) -> None:
-    assert told(spec) == lines
+    assert exposed(spec) == lines
 
 
 @pytest.mark.parametrize("phase, counted", {"Running": True, "Succeeded": False, "Failed": False}.items())

@@ -43,7 +43,7 @@ def placed(known: Engine, name: str, gpus: int, node: str = "a") -> bool:
     return known.place(pod, known.shape(pod), known.columns.rows[node], 0.0) is not None
 
 
-def test_rows_that_nobody_asks_for_are_left_out() -> None:
+def test_rows_that_are_not_asked_for_are_left_out() -> None:
     known = engine()
     a, b = known.columns.rows["a"], known.columns.rows["b"]
     found = known.survey(known.shape(trainer("p", gpus=2)), np.array([b], np.intp))
@@ -92,7 +92,7 @@ def test_a_bound_pod_stays_reserved_when_it_is_gone_until_a_report_says_so() -> 
     assert codes(known, 2)[0] == Code.DOES_NOT_FIT
 
 
-def test_whoever_is_asked_whether_to_wake_a_pod_tells_the_cache_of_the_refusal() -> None:
+def test_a_check_whether_to_wake_a_pod_notifies_the_cache_of_the_refusal() -> None:
     """Else a node that was refreshed with too little room would never be refreshed again."""
     known = engine()
     assert placed(known, "p", 3)

@@ -111,7 +111,7 @@ def ended(seeds: range, *, foretelling: bool) -> list[int]:
 
 
 @pytest.mark.parametrize("foretelling", [True, False], ids=["with forecasts", "without"])
-def test_ends_that_only_the_old_engine_heard_of_deceive_nobody(foretelling: bool) -> None:
+def test_ends_that_only_the_old_engine_saw_mislead_no_decision(foretelling: bool) -> None:
     assert ended(range(20), foretelling=foretelling) == []
 
 
@@ -121,7 +121,7 @@ def test_such_ends_are_known_from_forecasts_as_well_as_from_reports(monkeypatch:
     assert ended(range(20), foretelling=False) != []
 
 
-def test_a_promised_place_that_nobody_knows_any_more_is_left_free() -> None:
+def test_a_promised_place_that_is_no_longer_recorded_is_left_free() -> None:
     """Two pods may be anywhere after the restart, and the next one would take what one of them needs."""
     assert Restarting(406547, foretelling=True).tell(40)["placed"] > 3
 

@@ -165,19 +165,19 @@ def test_what_one_profile_says_counts_for_those_that_say_nothing() -> None:
     assert settings.ours(config).seed == 3
 
 
-def test_a_value_that_the_go_plugin_takes_for_another_one_is_told() -> None:
+def test_a_value_that_the_go_plugin_takes_for_another_one_is_warned_about() -> None:
     (warning,) = read({ZONES: {"cache": {"resyncScope": "Everything"}}}).warnings
     assert warning == (
         f'{ZONES}: unknown value for cache.resyncScope: "Everything"; using OnlyResources, as the Go plugin does'
     )
 
 
-def test_cache_settings_are_told_to_be_without_effect_on_the_ledger() -> None:
+def test_cache_settings_without_effect_on_the_ledger_are_warned_about() -> None:
     (warning,) = read({ZONES: {"cacheResyncPeriodSeconds": 5}}).warnings
     assert "apply to flavour reference only" in warning
 
 
-def test_settings_of_plugins_that_are_not_there_are_told() -> None:
+def test_settings_of_plugins_that_are_not_there_are_warned_about() -> None:
     (warning,) = read({"Coscheduling": {"permitWaitingTimeSeconds": 10}}).warnings
     assert warning == "profiles[0].pluginConfig[0]: Coscheduling has no arguments that numalign reads"
 
@@ -202,7 +202,7 @@ def test_with_the_go_plugins_decisions_goes_the_cache_of_its_settings(zones: Any
     assert config.warnings == ()
 
 
-def test_whoever_serves_all_pods_takes_kube_schedulers_lease() -> None:
+def test_a_scheduler_of_all_pods_takes_kube_schedulers_lease() -> None:
     names = [{"schedulerName": "default-scheduler"}, {"schedulerName": "numalign"}]
     lease = settings.read({**META, "profiles": names}, "file").leader_election
     assert (lease.resource_namespace, lease.resource_name) == ("kube-system", "kube-scheduler")
@@ -232,6 +232,6 @@ def test_without_its_score_the_zone_plugin_still_filters() -> None:
     assert (all(map(settings.looks_at_zones, config.profiles)), config.warnings) == (True, ())
 
 
-def test_parallelism_is_told_to_mean_nothing() -> None:
+def test_parallelism_without_effect_is_warned_about() -> None:
     assert read(parallelism=16).warnings == ()
     assert read(parallelism=32).warnings == ("parallelism: ignored; all nodes are evaluated at once",)

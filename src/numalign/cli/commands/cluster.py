@@ -53,7 +53,14 @@ def up(
     ] = True,
     with_scheduler: Annotated[bool, typer.Option("--with-scheduler", help="Also run the numalign scheduler.")] = False,
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free")] = 0,
-    tls: Annotated[bool, typer.Option("--tls", help="Serve TLS, and require the token of the kubeconfig.")] = False,
+    tls: Annotated[
+        bool | None,
+        typer.Option(
+            "--tls/--no-tls",
+            help="Serve TLS, and require the token of the kubeconfig. Default: TLS if numalign[tls] is installed.",
+            show_default=False,
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of all random choices.")] = 1,
     foreground: Annotated[bool, typer.Option("--foreground", help="Run in the foreground until interrupted.")] = False,
     fmt: Output = output.Format.TABLE,
@@ -68,7 +75,7 @@ def up(
         "default_scheduler": blind_scheduler,
         "zone_aware_scheduler": with_scheduler,
     }
-    hosted = clusteroptions.hosted(asked, name=name, port=port, secure=tls, seed=seed, **served)
+    hosted = clusteroptions.hosted(asked, name=name, port=port, secure=_is_secure(tls), seed=seed, **served)
     if registry.running(name) is not None:
         raise registry.AlreadyRuns("Cluster", name, "", f"already runs; `numalign cluster down {name}` ends it")
     if foreground:
@@ -96,6 +103,16 @@ def status(fmt: Output = output.Format.TABLE) -> None:
     if fmt is not output.Format.TABLE:
         return output.show(output.structured(found, fmt))
     output.show("\n\n".join(map(_lines, found)) or "no cluster runs; `numalign cluster up` starts one")
+
+
+def _is_secure(tls: bool | None) -> bool:
+    """Kubernetes clients send a token over TLS only, so that both come together."""
+    from numalign.process import certificates
+
+    if tls is not None or certificates.are_available():
+        return tls is not False
+    output.warn("every user of this machine can use the cluster; pip install 'numalign[tls]' for TLS and a token")
+    return False
 
 
 def _lines(found: RunningCluster) -> str:

@@ -185,7 +185,9 @@ async def _served(config: Configuration, access: Access, served: Pages) -> None:
         elector = await stack.enter_async_context(Client(access))
         scheduler = Scheduler(Setup(config=config, instance=instance), client, election)
         if served.port:
-            guard = authz.guard(client, served.open_to_all) if served.shown is not None else None
+            guard = None
+            if served.shown is not None:
+                guard = await stack.enter_async_context(authz.guarding(access, served.open_to_all))
             routes = serve.Pages(pages.pages(scheduler, config, election), guard)
             context = served.shown.context if served.shown is not None else None
             await stack.enter_async_context(serve.serving(routes, (served.address, served.port), context))

@@ -68,6 +68,13 @@ class Bucket:
         self._free_at += 1 / self.rate
         return wait
 
+    def take_now(self, now: float) -> bool:
+        """Takes a token if there is one; returns whether there was."""
+        if self._free_at > now:
+            return False
+        self.take(now)
+        return True
+
 
 NO_ANSWER: Final = "<error>"
 CONTEXT_HOLDS: Final = 1.0

@@ -65,7 +65,7 @@ class HistoryLine(Struct, frozen=True, omit_defaults=True, kw_only=True):
     why: str = ""
     words: str = ""
     predicted: Mapping[str, tuple[Zones, ...]] = NOTHING
-    """By container, the predicted sets of zones, of which the kubelet chooses one."""
+    """The predicted sets of zones by container; the kubelet chooses one of them."""
     loose: bool = False
     """Whether the kubelet's policy does not enforce zones."""
     holds: Mapping[str, Holding] = NOTHING
@@ -136,7 +136,7 @@ class PodHistory(Struct):
 
 
 def of(lines: Sequence[HistoryLine]) -> dict[str, PodHistory]:
-    """By uid. Pods of other schedulers are left out."""
+    """The pods by uid. Pods of other schedulers are left out."""
     # While the server was down, a deletion may have been requested before the pod was seen.
     asked = {line.uid: line.at for line in lines if line.what == "deletion-requested"}
     pods: dict[str, PodHistory] = {}

@@ -38,7 +38,7 @@ class KubeletRepair:
     def __init__(self, lab: Lab, history: History, drain: Callable[[str], Awaitable[None]]) -> None:
         self._lab, self._history, self._drain = lab, history, drain
         self._read: dict[str, int] = {}
-        """By node, how many bytes of its kubelet's log have been read."""
+        """How many bytes of a kubelet's log have been read, by node."""
 
     async def run(self) -> None:
         while True:
@@ -77,7 +77,7 @@ class CampaignOptions(Struct, frozen=True, kw_only=True):
     seed: int
     name: str = "campaign"
     logs: Path | None = None
-    """Where to copy the programs' logs; without it they are removed with the lab."""
+    """The folder to which the programs' logs are copied; without it they are removed with the lab."""
 
 
 class Campaign:

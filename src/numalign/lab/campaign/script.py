@@ -119,7 +119,7 @@ def _sidecar(machine: Machine, chances: random.Random) -> Body:
 
 
 def _container(name: str, amounts: Amounts) -> Body:
-    """With requests equal to limits, except for fractional CPUs or no resources."""
+    """A container whose requests equal its limits, unless it has fractional CPUs or no resources."""
     bounded = {key: value for key, value in amounts.items() if not value.endswith("m")}
     resources = {"requests": amounts, "limits": bounded} if amounts else {}
     return {"name": name, "image": "none", "resources": resources}

@@ -67,7 +67,7 @@ def read(node: LabNode, last: Checkpoints | None) -> Checkpoints:
 
 
 def holdings(machine: Machine, found: Checkpoints) -> dict[str, dict[str, Holding]]:
-    """By uid and container."""
+    """What containers hold, by uid and container."""
     memory = found.memory.blocks if found.memory is not None else {}
     devices = found.devices.state.pods
     uids = {*found.cpus.assignments, *memory, *devices}

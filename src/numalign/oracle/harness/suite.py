@@ -33,7 +33,7 @@ class DeliberateDifference(Struct, frozen=True):
 
 
 def exactly(expected: Any, answered: Any) -> Sequence[Difference]:
-    """Every key, item and type counts."""
+    """All differences: every key, item and type counts."""
     return divergence.between(divergence.canonical(expected), divergence.canonical(answered))
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from msgspec import UNSET, Struct, UnsetType, structs
 
 from numalign.api.decode import cpuset
-from numalign.kubelet.cpu import static as starting
+from numalign.kubelet.cpu import static
 from numalign.kubelet.cpu.state import CPUState
 from numalign.kubelet.cpu.static import StaticCPUs
 from numalign.kubelet.demand import PodDemand
@@ -45,7 +45,7 @@ class CpuCase(CpuNode, frozen=True, kw_only=True):
     pod: forms.Pod | UnsetType = UNSET
     steps: tuple[ChosenAffinity, ...] | UnsetType = UNSET
     removals: tuple[CpuRemoval, ...] | UnsetType = UNSET
-    """In the order that the recorder chose."""
+    """The removals in the order that the recorder chose."""
 
 
 class CpuStep(ChosenAffinity, frozen=True, kw_only=True):
@@ -105,7 +105,7 @@ def start(case: CpuNode, origin: CaseOrigin) -> StaticCPUs:
         feature_gates=OPTION_GATES,
         minor=origin.minor,
     )
-    return starting.static_policy(forms.machine(origin.topology(case.topology)), settings)
+    return static.static_policy(forms.machine(origin.topology(case.topology)), settings)
 
 
 def state_before(case: CpuNode) -> CPUState:

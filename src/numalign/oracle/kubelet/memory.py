@@ -3,7 +3,7 @@
 from msgspec import UNSET, Struct, UnsetType
 
 from numalign.kubelet.demand import PodDemand
-from numalign.kubelet.memory import static as starting
+from numalign.kubelet.memory import static
 from numalign.kubelet.memory.state import MemoryState, Table
 from numalign.kubelet.memory.static import StaticMemory
 from numalign.kubelet.settings import MemoryReservation, Settings
@@ -21,7 +21,7 @@ class MemoryCase(Struct, frozen=True, kw_only=True):
     id: str
     nodes: tuple[forms.MemoryNode, ...]
     reserved: dict[str, dict[str, int]]
-    """By zone and memory type."""
+    """The reserved bytes by zone and memory type."""
     pods: tuple[forms.Pod, ...]
     ops: tuple[PodHints | ContainerHints | Allocate | RemoveContainer, ...]
 
@@ -79,7 +79,7 @@ def _started(case: MemoryCase, minor: Minor) -> StaticMemory:
         reserved=forms.totals(case.reserved.values()),
         minor=minor,
     )
-    policy = starting.start_memory_manager(forms.memory_only(case.nodes), settings)
+    policy = static.start_memory_manager(forms.memory_only(case.nodes), settings)
     assert policy is not None, "the static policy was asked for"
     return policy
 

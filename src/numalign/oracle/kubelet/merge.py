@@ -17,7 +17,7 @@ class MergeCase(Struct, frozen=True, kw_only=True):
     prefer_closest: bool
     numa_nodes: Zones
     distances: tuple[tuple[int, ...], ...] | None
-    """By zone id; null if closest zones are not preferred."""
+    """The distances by zone id; null if closest zones are not preferred."""
     providers: tuple[RecordedHints | None, ...]
 
 

@@ -150,7 +150,7 @@ class ReaskedCase(Struct, frozen=True):
 
 
 def reask(pair: ProgramPair, vectors: Iterable[Vector]) -> Iterator[ReaskedCase]:
-    """Every case, in order."""
+    """Asks every case again, in order."""
     left = iter(vectors)
     while chunk := list(islice(left, CHUNK)):
         yield from _asked(pair, chunk)

@@ -22,7 +22,7 @@ OPTIONS = ("options", "cpu_options", "tm_options")
 
 
 def of(case: Case) -> Iterator[Cut]:
-    """Every possible cut."""
+    """All possible cuts of the case."""
     return chain(
         _of_lists(case, [("ops",), ("pods",), ("providers",)]),
         _of_zones(case),

@@ -189,7 +189,7 @@ class Cycle:
                 self.pre_filters[rule.name] = {"code": SUCCESS, "reasons": [], "nodes": sorted(prepared.only)}
 
     def filters(self) -> Answer:
-        """By node and plugin."""
+        """The refusals by node and plugin."""
         said: Answer = {}
         for rule, prepared in self.asked:
             codes = rule.filter(prepared)

@@ -17,7 +17,6 @@ from numalign.oracle.harness import ask, divergence
 from numalign.oracle.harness.ask import JudgedCase, Opinion
 from numalign.oracle.harness.divergence import Case, Difference, Raw
 from numalign.oracle.kubescheduler import answer as answering
-from numalign.oracle.kubescheduler import answer as stages
 from numalign.oracle.kubescheduler.generate.cases import FAMILY
 from numalign.placement.rules import nodestate
 
@@ -117,7 +116,7 @@ def opinion(recorded: Case) -> Opinion:
     """The opinion on a case with its answers."""
     if "panic" in recorded or "init_error" in recorded:
         return Opinion((Difference("", expected=recorded.get("panic") or recorded["init_error"]),))
-    stage = stages.build(recorded)
+    stage = answering.build(recorded)
     differences: list[Difference] = []
     entries: set[str] = set()
     wrong: set[int] = set()

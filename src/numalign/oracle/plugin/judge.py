@@ -24,7 +24,6 @@ from numalign.oracle.plugin.generate.histories import FAMILY
 from numalign.oracle.plugin.history import History, HistoryStep
 from numalign.oracle.plugin.replay import PANIC, PreparedHistory, StepAnswer
 from numalign.oracle.plugin.suites import filters, objects, scores
-from numalign.oracle.plugin.suites import scores as reportedzones
 from numalign.placement import referenceargs
 from numalign.placement.reference.caches.cache import Lookup
 from numalign.placement.referenceargs import NodeResourceTopologyMatchArgs
@@ -62,7 +61,7 @@ def _as_read(raw: Raw) -> Any:
     return msgspec.to_builtins(read)
 
 
-OF_FILTER: Final = (reportedzones.ZONE_64, filters.ZONE_TWICE)
+OF_FILTER: Final = (scores.ZONE_64, filters.ZONE_TWICE)
 OF_SCORE: Final = scores.DELIBERATE
 
 

@@ -139,7 +139,7 @@ class PreparedHistory(Struct, frozen=True):
 
 
 def script(history: History) -> PreparedHistory:
-    """For arguments that are valid."""
+    """Prepares a history whose arguments are valid."""
     return PreparedHistory(
         history=history,
         settings=referenceargs.complete(history.args),

@@ -68,7 +68,7 @@ def _triggers(row: Raw) -> object:
 
 
 def _is_elsewhere(path: Path) -> bool:
-    """Named as a checkpoint, in the folder of another one: the updater matches the name only."""
+    """The file has the name of a checkpoint and is in the folder of another one. The updater matches the name only."""
     folders, names = {each.parent for each in STATE}, {each.name for each in STATE}
     return path.parent in folders and path.name in names and path not in STATE
 

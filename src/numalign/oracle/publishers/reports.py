@@ -224,7 +224,7 @@ def _as_believed(case: Case) -> bool:
 
 
 def _judged(row: Raw) -> object:
-    """Whatever the API server knows of the pod: the kubelet lists it with an exclusive CPU."""
+    """The kubelet lists the pod with an exclusive CPU, whether the API server knows the pod or not."""
     pod = PodResources("default", "web", (ContainerResources("main", (), (2,)),))
     return {"watchable": bool(pod.containers), "exclusive": plainform.placement(pod).is_exclusive}
 

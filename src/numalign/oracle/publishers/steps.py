@@ -178,13 +178,13 @@ def _configured(row: Raw) -> dict[str, list[str]]:
 
 
 def _written(row: Raw) -> list[str]:
-    """As written in the file, without defaults."""
+    """Policy and scope as written in the file, without defaults."""
     configuration = _configuration(row)
     return [configuration.get(key, "") for key in ("topologyManagerPolicy", "topologyManagerScope")]
 
 
 def _states_memory(text: str) -> bool:
-    """In the kernel's format, on the first line that matches."""
+    """The first line that matches has the kernel's format."""
     return MEMORY_TOTAL.search(next((line for line in text.splitlines() if "MemTotal" in line), "")) is not None
 
 

@@ -2,7 +2,7 @@
 
 The same modules answer as in `formats`; the tables have other columns."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -55,22 +55,18 @@ def _traced(row: Raw) -> object:
     return {"json": tracing.plain(trace), "repr": tracing.text(trace)}
 
 
-def _attributes(raw: Sequence[Mapping[str, str]] | None) -> list[Attribute]:
-    return [Attribute(**each) for each in raw or ()]
-
-
 def _list(attributes: Sequence[Attribute]) -> object:
     return {"result": msgspec.to_builtins(attributes)}
 
 
 def _got(row: Raw) -> object:
-    value = attributelist.get(_attributes(row.get("attrs")), row["name"])
+    value = attributelist.get(formats.attributes(row.get("attrs")), row["name"])
     return {"found": value is not None, "value": value}
 
 
 def _inserted(row: Raw) -> object:
     new = row["insert"] if "insert" in row else row["update"]
-    return _list(attributelist.insert(_attributes(row.get("attrs")), Attribute(**new)))
+    return _list(attributelist.insert(formats.attributes(row.get("attrs")), Attribute(**new)))
 
 
 def _zone_name(row: Raw) -> object:
@@ -133,19 +129,11 @@ def _round_trip(row: Raw) -> object:
 
 
 def _validated(row: Raw) -> dict[str, Any]:
-    try:
-        placementcodec.validate(formats.read(row["payload"]))
-    except PlacementError as refusal:
-        return {"error": str(refusal.reason)}
-    return {"error": None}
+    return {"error": formats.refusal(lambda: placementcodec.validate(formats.read(row["payload"])))}
 
 
 def _consistent(row: Raw) -> dict[str, Any]:
-    try:
-        placementcodec.validate_numbers(formats.read(row["payload"]))
-    except PlacementError as refusal:
-        return {"error": str(refusal.reason)}
-    return {"error": None}
+    return {"error": formats.refusal(lambda: placementcodec.validate_numbers(formats.read(row["payload"])))}
 
 
 def _counted(row: Raw) -> object:
@@ -254,11 +242,13 @@ SUITES: tuple[Suite, ...] = (
     _made("updater.attribute_update", _inserted),
     _made(
         "nrt.attribute_merge",
-        lambda row: _list(attributelist.merge(_attributes(row.get("existing")), _attributes(row.get("updated")))),
+        lambda row: _list(
+            attributelist.merge(formats.attributes(row.get("existing")), formats.attributes(row.get("updated")))
+        ),
     ),
     _made(
         "nrt.attribute_delete_all",
-        lambda row: _list(attributelist.delete_all(_attributes(row.get("attrs")), row["name"])),
+        lambda row: _list(attributelist.delete_all(formats.attributes(row.get("attrs")), row["name"])),
     ),
     _made("nrt.numa_id_to_name", _zone_name, as_far_as_recorded, TOO_HIGH),
     _made("nrt.numa_name_to_id", _zone_id, as_far_as_recorded, TOO_HIGH),

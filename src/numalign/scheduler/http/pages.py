@@ -30,6 +30,7 @@ AT_ONCE: Final = 16
 """Nodes written at a time before the event loop runs other tasks."""
 SYNCED: Final = ("sched-handler-sync", "informer-sync")
 """The checks are the same here: an informer is synced once its handler has processed every object."""
+MOST_DIGITS: Final = 4
 T = TypeVar("T")
 
 
@@ -98,7 +99,7 @@ def _is_renewing(election: Election, now: float) -> bool:
 
 def _verbosity(asked: PageRequest) -> PageResponse:
     text = asked.body.decode("ascii", "replace").strip()
-    if asked.method != "PUT" or not text.isdecimal():
+    if asked.method != "PUT" or not text.isdecimal() or len(text) > MOST_DIGITS:
         return PageResponse("PUT a number: 4 and more is debugging\n", 400)
     log.set_verbosity(int(text))
     return PageResponse(f"successfully set verbosity to {text}\n")

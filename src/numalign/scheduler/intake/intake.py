@@ -192,7 +192,9 @@ class Intake:
     def _turned_away(self, pod: Pod, shape: int) -> None:
         node, reason = pod.spec.node_name, pod.status.reason
         pause = self._rejections.rejected(shape, node, reason, self._clock.now())
-        self._publisher.warned(pod.metadata, REJECTED, "Scheduling", wording.rejected(node, reason, pause))
+        self._publisher.warned(
+            pod.metadata, REJECTED, "Scheduling", wording.rejected(node, reason, pause, pod.metadata.controller)
+        )
         self._histories.warn(pod.metadata, "rejected by the kubelet", node=node, why=reason)
 
     def _pod_gone(self, pod: Pod) -> None:

@@ -16,7 +16,6 @@ from numalign.simulator import trees
 from numalign.simulator.apiserver.storage.resources import PODS
 from numalign.simulator.nodes import nodeobjects, specs
 from numalign.simulator.nodes.environment import NodeChange, NodeEnvironment, TimerEntry
-from numalign.simulator.nodes.kubelet import staticpods
 from numalign.simulator.nodes.kubelet.heartbeat import Heartbeat
 from numalign.simulator.nodes.kubelet.loop import KubeletLoop
 from numalign.simulator.nodes.nodeobjects import Identity, KubeletEvent
@@ -124,7 +123,7 @@ class SimulatedNode:
     def see_pod(self, tree: Tree, *, gone: bool) -> None:
         if self.node_state.up:
             self._loop.see(tree, gone=gone)
-            if gone and staticpods.MIRROR in (tree["metadata"].get("annotations") or {}):
+            if gone and nodeobjects.MIRROR in (tree["metadata"].get("annotations") or {}):
                 self._mirror()
 
     def see_node(self, tree: Tree) -> None:
@@ -165,7 +164,7 @@ class SimulatedNode:
     def _mirror(self) -> None:
         now = self._env.clock.rfc3339()
         for pod in self.node_state.spec.static_pods:
-            tree = staticpods.mirror(pod, self.name, self._heartbeat.uid, now)
+            tree = nodeobjects.mirror_pod(pod, self.name, self._heartbeat.uid, now)
             self._env.written(partial(self._env.api.create, PODS, tree))
 
     def _happened(self, what: NodeChange) -> None:

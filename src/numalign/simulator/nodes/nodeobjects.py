@@ -1,12 +1,12 @@
-"""The objects that a kubelet writes about its node: Node, Lease and Events.
+"""The objects that a kubelet writes: Node, Lease, Events and mirror pods.
 
-Pure: `heartbeat` and `loop` write them. Every field of `nodeInfo` is set, because typed clients reject a node without
-one. Addresses derive from the number of the node, so they are the same in every run."""
+Pure: `heartbeat`, `loop` and `node` write them. Every field of `nodeInfo` is set, because typed clients reject a node
+without one. Addresses derive from the number of the node, so they are the same in every run."""
 
 import hashlib
 import uuid
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -17,6 +17,7 @@ from numalign.api.objects import resourcenames
 from numalign.kubelet import predicates
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
+from numalign.simulator import trees
 from numalign.simulator.nodes.specs import NodeSpec
 from numalign.simulator.trees import Tree
 
@@ -24,6 +25,10 @@ LEASE_NAMESPACE: Final = "kube-node-lease"
 LEASE_SECONDS: Final = 40
 DISK: Final = 100 << 30
 COMPONENT: Final = "kubelet"
+MIRROR: Final = "kubernetes.io/config.mirror"
+HASH: Final = "kubernetes.io/config.hash"
+SEEN: Final = "kubernetes.io/config.seen"
+SOURCE: Final = "kubernetes.io/config.source"
 HEALTHY: Final = (
     ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
     ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
@@ -155,6 +160,23 @@ def event(what: KubeletEvent, host: str, now: str, serial: int) -> Tree:
         "lastTimestamp": now,
         "count": 1,
     }
+
+
+def mirror_pod(pod: Mapping[str, Any], node: str, node_uid: str, now: str) -> Tree:
+    """The mirror pod that the kubelet of this node creates for a static pod. The managers know the pod by its uid."""
+    tree = trees.copied(dict(pod))
+    digest = hashlib.sha256(trees.encoded([tree, node])).hexdigest()[:32]
+    metadata = trees.metadata(tree)
+    annotations = metadata.get("annotations") or {}
+    tree["metadata"] = metadata | {
+        "name": f"{metadata.get('name', '')}-{node}",
+        "namespace": metadata.get("namespace") or "default",
+        "annotations": annotations | {MIRROR: digest, HASH: digest, SEEN: now, SOURCE: "file"},
+        "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": node, "uid": node_uid, "controller": True}],
+    }
+    spec = tree.get("spec") or {}
+    tolerations = [*(spec.get("tolerations") or ()), {"operator": "Exists", "effect": "NoExecute"}]
+    return {"apiVersion": "v1", "kind": "Pod", **tree, "spec": spec | {"nodeName": node, "tolerations": tolerations}}
 
 
 def boot_id(spec: NodeSpec, identity: Identity) -> str:

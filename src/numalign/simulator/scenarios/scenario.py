@@ -99,6 +99,6 @@ class Scenario(Struct, frozen=True, kw_only=True):
     traffic: tuple[Traffic, ...] = ()
     faults: tuple[Fault, ...] = ()
     expect: Mapping[str, tuple[Expectation, ...]] = field(default_factory=dict)
-    """By scheduler name, or `any` for all schedulers."""
+    """The expectations by scheduler name; `any` means all schedulers."""
     written: Any = None
     """The mapping that it was read from."""

@@ -1,4 +1,4 @@
-"""Files of what is offered: what they may say, and what their readers are told when they say something else."""
+"""Files of offered devices: what they may contain, and the errors of invalid ones."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ OFFERS: dict[str, tuple[Any, Offer]] = {
 
 
 @pytest.mark.parametrize("behaviour, read", OFFERS.values(), ids=OFFERS)
-def test_what_a_file_says(behaviour: Any, read: Offer) -> None:
+def test_a_file_is_read(behaviour: Any, read: Offer) -> None:
     assert offer(behaviour) == read
 
 

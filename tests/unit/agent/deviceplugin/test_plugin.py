@@ -76,7 +76,7 @@ def test_a_plugin_registers_with_name_version_socket_and_options(folder: Path) -
     ]
 
 
-def test_devices_are_told_with_their_zones(folder: Path) -> None:
+def test_devices_have_their_zones(folder: Path) -> None:
     assert told(folder, NICS, nothing).devices[NIC] == [
         {"id": "nic-0", "health": "Healthy", "topology": {"nodes": [{}]}},
         {"id": "nic-1", "health": "Healthy", "topology": {"nodes": [{}]}},
@@ -145,9 +145,7 @@ def test_the_first_offer_must_be_right(folder: Path) -> None:
         asyncio.run(Plugins(folder, Offered({"devices": 7}).read).run(TICK))
 
 
-def test_while_there_is_no_kubelet_that_is_said_once_for_each_resource(
-    folder: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_missing_kubelet_is_logged_once_per_resource(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def alone() -> None:
         async with plugins(folder, Offered(NICS)):
             await asyncio.sleep(10 * TICK)
@@ -240,7 +238,7 @@ GIFT = {
 }
 
 
-def test_a_container_gets_what_the_file_says(folder: Path) -> None:
+def test_a_container_gets_what_the_file_defines(folder: Path) -> None:
     asked = {"containers": [{"ids": ["nic-1", "nic-0"]}]}
     found = answered(folder, "Allocate", asked, (messages.ALLOCATE, messages.ALLOCATED), allocate=GIFT)
     assert found["containers"][0] == {

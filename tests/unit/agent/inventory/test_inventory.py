@@ -1,4 +1,4 @@
-"""The agent's picture of a node is the node's own; where nobody tells it everything, it errs on the safe side."""
+"""The agent's inventory equals the node's state; where a source is missing, it reports less free."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_report_made_from_the_kubelets_answers_is_the_one_made_from_its_memory
         assert inventory_.report("n") == report.of("n", kubelet, state)
 
 
-def test_a_version_that_nobody_told_is_not_made_up() -> None:
+def test_an_unknown_version_is_not_published() -> None:
     kubelet = start.start(presets.machine("2x16"), Settings(feature_gates={"PodLevelResourceManagers": True}))
     readings = structs.replace(looks.at(kubelet, kubelet.initial()), kubelet_version="")
     told = found(readings, kubelet.machine).report("n").facts.kubelet
@@ -76,7 +76,7 @@ def free(told: NodeTopology) -> dict[tuple[int, str], int]:
 
 
 @holds_for(lives(), examples=30)
-def test_what_pods_can_ever_get_is_what_the_programs_say(life: Life) -> None:
+def test_allocatable_amounts_are_those_of_the_programs(life: Life) -> None:
     kubelet, state = life.kubelet, life.end
     inventory_ = found(looks.at(kubelet, state), kubelet.machine, looks.told(state))
     for mode in ("rte", "nfd"):
@@ -102,7 +102,7 @@ def test_a_kubelet_that_does_not_say_what_can_be_allocated_is_taken_at_the_model
 
 
 @holds_for(lives(), examples=30)
-def test_who_is_not_told_any_uid_never_calls_more_free_than_is(life: Life) -> None:
+def test_without_uids_no_more_is_reported_free_than_is(life: Life) -> None:
     kubelet, state = life.kubelet, life.end
     guessed = found(looks.at(kubelet, state), kubelet.machine).report("n")
     assert not exceeds(guessed, report.of("n", kubelet, state))
@@ -154,7 +154,7 @@ def contradictions(offered: tuple[int, ...], kubelet: start.Kubelet = RESERVING)
     return found(read, kubelet.machine).contradictions
 
 
-def test_a_kubelet_that_offers_other_cpus_than_its_configuration_says_is_noticed() -> None:
+def test_allocatable_cpus_that_contradict_the_configuration_are_reported() -> None:
     assert contradictions(tuple(range(4, 32))) == (
         "the kubelet reports CPUs 4-31 as allocatable; with test they would be 1-31",
     )
@@ -165,5 +165,5 @@ def test_a_kubelet_that_offers_other_cpus_than_its_configuration_says_is_noticed
     assert not contradictions((), without)
 
 
-def test_a_cpu_that_went_off_since_the_kubelet_started_contradicts_nobody() -> None:
+def test_a_cpu_that_went_offline_is_no_contradiction() -> None:
     assert not contradictions(tuple(range(1, 40)))

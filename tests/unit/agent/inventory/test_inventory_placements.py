@@ -1,4 +1,4 @@
-"""What is kept from look to look tells nothing else than what is found anew."""
+"""Cached placements equal those that are computed again."""
 
 from __future__ import annotations
 

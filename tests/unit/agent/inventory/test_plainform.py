@@ -93,7 +93,7 @@ def test_pages_of_every_size_have_their_capacity() -> None:
 
 
 @pytest.mark.parametrize("form, names", [("rte", {"cpu", "memory"}), ("nfd", {"memory"})])
-def test_a_zone_without_a_cpu_to_allocate_says_so_in_rtes_form(form: Form, names: set[str]) -> None:
+def test_a_zone_without_allocatable_cpus_has_zero_in_rtes_form(form: Form, names: set[str]) -> None:
     assert set(free(Allocatable(memory=BOTH), form=form)[0]) == names
 
 

@@ -51,7 +51,7 @@ def told(
     return virtualtime.run(main())
 
 
-def test_a_kubelet_that_tells_of_everybody_is_enough() -> None:
+def test_a_kubelet_that_lists_all_pods_is_enough() -> None:
     found = told(Kubelet(LocalPod("a-1", *WEB)), frozenset({"a-1"}))
     assert found == KnownUids({WEB: "a-1"}, {WEB: "a-1"})
 
@@ -62,11 +62,11 @@ def test_the_api_server_is_asked_about_entries_of_pods_that_the_kubelet_does_not
     assert not found.unsure
 
 
-def test_finished_pods_are_nobody() -> None:
+def test_finished_pods_are_not_matched() -> None:
     assert told(Kubelet(absent=True), phase="Failed").public == {}
 
 
-def test_where_nobody_answers_that_is_told() -> None:
+def test_without_any_answer_the_uids_are_unsure() -> None:
     assert told(Kubelet(absent=True), away=True) == KnownUids(unsure=True)
 
 

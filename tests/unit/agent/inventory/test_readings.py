@@ -119,7 +119,7 @@ def test_a_half_written_checkpoint_is_whole_a_moment_later(host: Path) -> None:
     assert (found.cpu_checkpoint is not None, found.problems) == (True, ())
 
 
-def test_a_checkpoint_that_stays_broken_is_said_and_not_waited_for_again(host: Path) -> None:
+def test_a_checkpoint_that_stays_broken_is_reported_and_ignored(host: Path) -> None:
     (host / "var/lib/kubelet/cpu_manager_state").write_bytes(b'{"policyName"')
     kubelet = Kubelet()
     looked = sources(host, kubelet)
@@ -130,7 +130,7 @@ def test_a_checkpoint_that_stays_broken_is_said_and_not_waited_for_again(host: P
         assert "Checkpoint cpu_manager_state" in found.problems[0]
 
 
-def test_checkpoints_that_never_rest_are_said(host: Path) -> None:
+def test_checkpoints_that_keep_changing_are_reported(host: Path) -> None:
     state = host / "var/lib/kubelet/cpu_manager_state"
     kubelet = Kubelet()
     kubelet.meanwhile = lambda: state.write_bytes(IDLE + b" " * kubelet.lists)
@@ -146,7 +146,7 @@ def test_a_silent_kubelet_is_a_problem_with_a_kind(host: Path) -> None:
     assert (found.pods, found.podresources_error, found.problems) == (None, "unavailable", ("nobody listens",))
 
 
-def test_checkpoints_that_may_not_be_read_are_said(host: Path) -> None:
+def test_unreadable_checkpoints_are_reported(host: Path) -> None:
     state = host / "var/lib/kubelet/memory_manager_state"
     state.unlink()
     state.mkdir()
@@ -180,7 +180,7 @@ def test_what_is_written_into_the_file_of_a_running_kubelet_does_not_count_yet(h
     assert edited(host, sources(host)) == "restricted"
 
 
-def test_the_file_is_read_once_a_minute_where_nobody_sees_the_kubelet_start(host: Path) -> None:
+def test_the_file_is_read_once_a_minute_if_the_start_of_the_kubelet_is_unknown(host: Path) -> None:
     root = host / "var/lib/kubelet"
     proxied = Sources(host=host, kubelet_root=root, socket=host / "run/proxy.sock", clock=Clock())  # type: ignore[arg-type]
     assert edited(host, proxied) == "best-effort"
@@ -213,7 +213,7 @@ def test_a_restarted_kubelet_is_asked_for_its_configuration_at_once(host: Path) 
 
 
 @pytest.mark.parametrize("later, unread", [(-1, False), (0, False), (1, True)])
-def test_a_file_that_the_running_kubelet_cannot_have_read_is_told_apart(host: Path, later: int, unread: bool) -> None:
+def test_a_file_that_is_newer_than_the_kubelet_is_marked(host: Path, later: int, unread: bool) -> None:
     root = host / "var/lib/kubelet"
     (root / "pod-resources").mkdir()
     (root / "pod-resources/kubelet.sock").touch()
@@ -224,7 +224,7 @@ def test_a_file_that_the_running_kubelet_cannot_have_read_is_told_apart(host: Pa
     assert not read(proxied).settings_unread
 
 
-def test_what_the_kubelet_itself_says_needs_no_file(host: Path) -> None:
+def test_configz_needs_no_file(host: Path) -> None:
     async def configz() -> bytes:
         return b'{"kubeletconfig": {"topologyManagerPolicy": "best-effort"}}'
 
@@ -292,7 +292,7 @@ def test_who_never_answers_is_not_waited_for(host: Path, monkeypatch: pytest.Mon
     "ids, policy, ends",
     [((0, 1), "restricted", False), ((0, 2), "restricted", True), ((0, 2), "single-numa-node", False)],
 )
-def test_what_is_known_to_end_the_kubelet_is_said(
+def test_settings_that_crash_the_kubelet_are_reported(
     tmp_path: Path, ids: tuple[int, ...], policy: str, ends: bool
 ) -> None:
     zones = [Zone(each, (Core(each, (each,)),), 1 << 30, (), (10, 20, 10)) for each in ids]

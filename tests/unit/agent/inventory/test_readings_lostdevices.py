@@ -1,4 +1,4 @@
-"""Devices whose plugin is gone are told of by the kubelet's checkpoint alone, and not to be had."""
+"""Devices of an ended plugin are only in the kubelet's checkpoint, and are not allocatable."""
 
 from __future__ import annotations
 

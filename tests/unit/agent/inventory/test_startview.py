@@ -1,4 +1,4 @@
-"""Hardware that changes under a running kubelet: a report tells of what the kubelet counts on, and never breaks."""
+"""Hardware that changes under a running kubelet: the report shows what the kubelet uses."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def told(machine: Machine, mode: Mode = "own") -> object:
 
 
 @pytest.mark.parametrize("change", LATER)
-def test_what_the_kernel_shows_later_counts_once_the_kubelet_has_started_anew(change: str) -> None:
+def test_hardware_changes_count_from_the_next_start_of_the_kubelet(change: str) -> None:
     assert told(LATER[change]) == report.of("n", KUBELET, STATE)
     for mode in ("rte", "nfd"):
         assert told(LATER[change], mode) == told(MACHINE, mode)
@@ -73,7 +73,7 @@ def test_what_the_kernel_shows_later_counts_once_the_kubelet_has_started_anew(ch
 FOUND = Evidence(memory=MemoryCheckpoint("Static", MemoryState({}), looks.sizes(MACHINE)))
 
 
-def test_what_the_kubelet_does_not_know_of_is_said() -> None:
+def test_changes_that_the_kubelet_does_not_know_are_reported() -> None:
     machine = Machine("node", (structs.replace(MACHINE.zones[0], hugepages=()), *with_zone_added().zones[1:]))
     assert list(startview.changes(machine, KUBELET.settings, FOUND)) == [
         "zone 0 has 0 bytes of hugepages-2Mi now; the kubelet uses 2147483648 until it restarts",
@@ -82,14 +82,14 @@ def test_what_the_kubelet_does_not_know_of_is_said() -> None:
     assert not list(startview.changes(MACHINE, KUBELET.settings, FOUND))
 
 
-def test_a_checkpoint_of_a_manager_that_is_not_on_says_nothing_of_the_machine() -> None:
+def test_a_checkpoint_of_a_disabled_manager_is_ignored() -> None:
     without = structs.replace(KUBELET.settings, memory_policy="None")
     assert startview.of(LATER["less memory"], without, FOUND) == LATER["less memory"]
     assert startview.of(LATER["less memory"], KUBELET.settings, Evidence()) == LATER["less memory"]
 
 
 @pytest.mark.parametrize("zones", [(), (5,)])
-def test_a_checkpoint_without_any_zone_of_the_machine_leaves_what_others_say(zones: tuple[int, ...]) -> None:
+def test_a_checkpoint_without_a_zone_of_the_machine_is_ignored(zones: tuple[int, ...]) -> None:
     tables = {zone: ZoneMemory(1 << zone, {"memory": Table(GIB)}) for zone in zones}
     other = MemoryCheckpoint("Static", MemoryState(tables), {zone: {"memory": Sizes(GIB, 0, GIB)} for zone in zones})
     read = structs.replace(looks.at(KUBELET, STATE), memory_checkpoint=other)
@@ -146,7 +146,7 @@ TOLD_APART = [("by list", True), ("by list", False), ("by number", True), ("by l
 
 @pytest.mark.parametrize("came", CAME, ids=str)
 @pytest.mark.parametrize("reserving, written", TOLD_APART)
-def test_cpus_that_come_later_count_once_the_kubelet_has_started_anew(
+def test_new_cpus_count_from_the_next_start_of_the_kubelet(
     reserving: str, written: bool, came: tuple[int, ...]
 ) -> None:
     kubelet = started_before(reserving, came)
@@ -177,7 +177,7 @@ def for_pods(topology: NodeTopology) -> list[tuple[int, int]]:
     return [(zone.resources["cpu"].allocatable, zone.resources["cpu"].available) for zone in topology.zones]
 
 
-def test_cpus_that_go_are_said() -> None:
+def test_cpus_that_went_offline_are_reported() -> None:
     kubelet = started_before("by list", ())
     evidence = Evidence(CPUCheckpoint("static", CPUState(SMT.cpus)))
     assert list(startview.changes(without((7, 15)), kubelet.settings, evidence)) == [

@@ -57,7 +57,7 @@ def test_a_dry_run_deletes_nothing() -> None:
     played(story)
 
 
-def test_where_nobody_defined_reports_there_is_nothing_to_do() -> None:
+def test_without_the_definition_there_is_nothing_to_do() -> None:
     async def story(town: Town, client: Client) -> None:
         town.api.delete(CUSTOMRESOURCEDEFINITIONS, f"{crd.PLURAL}.topology.node.k8s.io")
         assert await gc.sweep(client, 0.0) == Swept()
@@ -120,7 +120,7 @@ def test_so_does_one_whose_node_comes_back_while_a_sweep_is_at_work(monkeypatch:
     played(story)
 
 
-def test_a_report_that_was_written_anew_since_is_another_one_and_stays() -> None:
+def test_a_report_that_was_created_again_is_kept() -> None:
     async def story(town: Town, client: Client) -> None:
         kind = gc.REPORTS[0]
         old = (await client.get(kind.at("gone"))).metadata

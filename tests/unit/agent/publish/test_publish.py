@@ -1,4 +1,4 @@
-"""What stands in the cluster, read for whether an agent of ours told the same of the kubelet's configuration."""
+"""The published object shows whether an agent already published the same configuration of the kubelet."""
 
 from __future__ import annotations
 
@@ -30,6 +30,6 @@ CASES = {
 
 
 @pytest.mark.parametrize("found, wanted, known", CASES.values(), ids=CASES)
-def test_what_was_told_of_the_configuration(found: Published, wanted: tuple[Attribute, ...], known: bool) -> None:
+def test_the_published_configuration_is_compared(found: Published, wanted: tuple[Attribute, ...], known: bool) -> None:
     attributes = [{"name": each.name, "value": each.value} for each in wanted]
     assert publish.is_so_configured(found, attributes) is known

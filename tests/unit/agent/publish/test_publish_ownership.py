@@ -32,7 +32,7 @@ def test_others_that_own_nothing_of_a_report_do_not_count() -> None:
     assert guard().look(there("1", OURS, labeller), 0.0) == ""
 
 
-def test_whoever_owns_the_zones_after_us_counts() -> None:
+def test_a_later_owner_of_the_zones_is_the_publisher() -> None:
     assert guard().look(there("1", ManagedFields("rte", "", ZONES)), 0.0) == "rte"
 
 
@@ -40,7 +40,7 @@ def test_what_was_there_before_us_does_not() -> None:
     assert guard(wrote=False).look(there("1", ManagedFields("rte", "", ZONES)), 0.0) == ""
 
 
-def test_another_agent_of_ours_is_told_by_its_signature() -> None:
+def test_another_agent_is_recognised_by_its_signature() -> None:
     assert guard().look(there("1", OURS, signed="them"), 0.0) == "them"
 
 

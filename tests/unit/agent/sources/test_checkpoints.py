@@ -31,14 +31,14 @@ def older(name: str, **changes: Any) -> bytes:
     return json.dumps({key: value for key, value in told.items() if key not in ("data", "dataChecksum")}).encode()
 
 
-def test_cpus_are_told_by_pod_and_container() -> None:
+def test_cpus_are_read_by_pod_and_container() -> None:
     told = checkpoints.cpu(raw("cpu"))
     assert told.policy == "static"
     assert cpuset.text(told.state.default) == "0,5-16,19-31"
     assert told.state.assignments == {FIRST: {"app": cpuset.parse("1-4")}, SECOND: {"app": cpuset.parse("17-18")}}
 
 
-def test_memory_is_told_by_zone_and_by_container() -> None:
+def test_memory_is_read_by_zone_and_by_container() -> None:
     told = checkpoints.memory(raw("memory"))
     nothing = Table(0)
     tables = {"hugepages-1Gi": nothing, "hugepages-2Mi": nothing, "memory": Table(32644268032, 1 << 30)}
@@ -47,7 +47,7 @@ def test_memory_is_told_by_zone_and_by_container() -> None:
     assert told.sizes[1]["memory"] == checkpoints.Sizes(34359738368, 536870912, 33822867456)
 
 
-def test_devices_are_told_with_their_zones() -> None:
+def test_devices_have_their_zones() -> None:
     told = checkpoints.devices(raw("devices"))
     assert told.state.held(SECOND, "app") == {
         "example.com/fabric": frozenset({"fabric-0"}),
@@ -79,12 +79,12 @@ def sealed(content: dict[str, Any]) -> bytes:
     return json.dumps({"data": data, "dataChecksum": checkpoints.of_text(data)}).encode()
 
 
-def test_pods_served_as_a_whole_are_told() -> None:
+def test_pod_level_cpus_are_read() -> None:
     content = {"policyName": "static", "defaultCpuSet": "0-1", "podEntries": {"u": {"cpuSet": "2-3"}}}
     assert checkpoints.cpu(sealed(content)).state.pods == {"u": 0b1100}
 
 
-def test_memory_of_pods_served_as_a_whole_is_told() -> None:
+def test_pod_level_memory_is_read() -> None:
     blocks = [{"numaAffinity": [0, 1], "type": "memory", "size": 7}]
     content = {"policyName": "Static", "machineState": {}, "podEntries": {"u": {"memoryBlocks": blocks}}}
     assert checkpoints.memory(sealed(content)).state.pods == {"u": (Block("memory", 3, 7),)}

@@ -1,4 +1,4 @@
-"""The kubelet's configuration: which source counts, how files and flags are merged, and what is said when none does."""
+"""The kubelet's configuration: which source takes precedence, how files and flags are merged, and the errors."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_field_that_is_null_in_the_main_file_is_not_given(field: str, tmp_path
 
 
 @pytest.mark.parametrize("youngest", [MAIN, "etc/kubelet.d", "etc/kubelet.d/20-sub/any.conf"])
-def test_the_youngest_of_its_files_and_folders_tells_when_it_was_written(youngest: str, tmp_path: Path) -> None:
+def test_the_newest_file_or_folder_is_the_time_of_the_configuration(youngest: str, tmp_path: Path) -> None:
     put(tmp_path, MAIN, "")
     put(tmp_path, "etc/kubelet.d/10-first.conf", "topologyManagerPolicy: restricted\n")
     put(tmp_path, "etc/kubelet.d/20-sub/any.conf", "topologyManagerScope: pod\n")
@@ -184,7 +184,7 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("text, why", UNREADABLE.values(), ids=UNREADABLE)
-def test_defaults_are_assumed_and_said_where_nothing_can_be_read(text: str | None, why: str, tmp_path: Path) -> None:
+def test_without_a_readable_source_defaults_are_assumed(text: str | None, why: str, tmp_path: Path) -> None:
     if text is not None:
         put(tmp_path, MAIN, text)
     found = read(tmp_path)
@@ -202,7 +202,7 @@ def test_a_drop_in_without_a_kind_keeps_the_kubelet_from_starting(tmp_path: Path
     assert "apiVersion: missing" in found.problems[0]
 
 
-def test_a_missing_folder_of_drop_ins_is_said(tmp_path: Path) -> None:
+def test_a_missing_drop_in_folder_is_reported(tmp_path: Path) -> None:
     put(tmp_path, MAIN, "")
     assert "kubelet.d cannot be read: No such file" in read(tmp_path, config_dir=FOLDER).problems[0]
 

@@ -70,7 +70,7 @@ def test_the_kubelet_is_asked_with_the_agents_token(tmp_path: Path) -> None:
     assert f"Authorization: Bearer {TOKEN}" in asked[0]
 
 
-def test_a_refusal_is_told_in_words(tmp_path: Path) -> None:
+def test_a_refusal_is_a_sentence(tmp_path: Path) -> None:
     answer, _ = run(tmp_path, "403 Forbidden", lambda address: fetched(address, tmp_path / "kubelet.crt"))
     assert "no answer: get configuration of the kubelet" in str(answer)
 

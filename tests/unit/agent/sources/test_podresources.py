@@ -24,7 +24,7 @@ from numalign.agent.sources.podresources import (
 from numalign.api.errors import BadObject
 from numalign.process.rpc import CallFailed, Service
 from tests.unit.agent.podresources_server import FakeKubelet, serving
-from tests.unit.agent.somebody import anybody
+from tests.unit.agent.privileges import unprivileged
 
 T = TypeVar("T")
 
@@ -190,13 +190,13 @@ def test_any_other_endpoint_is_refused(url: str) -> None:
         podresources.endpoint(url)
 
 
-def test_who_may_not_use_the_socket_is_told_what_it_takes() -> None:
+def test_a_denied_permission_names_the_remedy() -> None:
     async def asked(socket: Path) -> PodResourcesError:
         async with serving(socket, FakeKubelet().service()):
             socket.chmod(0)
             client = PodResourcesClient(socket)
             try:
-                with anybody(), pytest.raises(PodResourcesError) as raised:
+                with unprivileged(), pytest.raises(PodResourcesError) as raised:
                     await client.list()
                 return raised.value
             finally:

@@ -52,7 +52,7 @@ def asked(socket: Path, service: Service, ask: Callable[[PodsClient], Awaitable[
     return asyncio.run(exchange())
 
 
-def test_list_tells_uid_phase_qos_and_containers(socket: Path) -> None:
+def test_list_returns_uid_phase_qos_and_containers(socket: Path) -> None:
     pods = asked(socket, FakeKubelet(recorded.answer("ListPods")).service(), lambda client: client.list())
     assert pods[0] == LocalPod(
         "521cebac-8ede-459f-815f-c2eafb34dfc7", "default", "both", "Running", "Guaranteed", ("app",)

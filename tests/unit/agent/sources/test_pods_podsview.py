@@ -66,13 +66,13 @@ def seen(socket: Path, *events: bytes, end: bool = False) -> tuple[list[str], in
 CHANGES = (event(pods.Change.ADDED, "a"), event(pods.Change.ADDED, "b"), event(pods.Change.SYNCED))
 
 
-def test_a_stream_that_told_of_everybody_is_enough(socket: Path) -> None:
+def test_a_synced_stream_is_enough(socket: Path) -> None:
     assert seen(socket, *CHANGES, event(pods.Change.DELETED, "a")) == (["b"], 0)
 
 
-def test_one_that_has_not_yet_is_not(socket: Path) -> None:
+def test_a_stream_that_is_not_synced_is_not_enough(socket: Path) -> None:
     assert seen(socket, *CHANGES[:2]) == (["listed"], 1)
 
 
-def test_nor_is_one_that_ended(socket: Path) -> None:
+def test_an_ended_stream_is_not_enough(socket: Path) -> None:
     assert seen(socket, *CHANGES, end=True) == (["listed"], 1)

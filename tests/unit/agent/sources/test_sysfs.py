@@ -1,4 +1,4 @@
-"""A machine out of the kernel's files: what is there is found, what is missing costs one value and is said."""
+"""A machine from the kernel's files: a missing file costs one value and is reported."""
 
 from __future__ import annotations
 
@@ -157,13 +157,13 @@ def test_the_first_unreadable_cache_ends_the_search_as_in_the_kubelet(tmp_path: 
     assert [core.uncore for core in sysfs.survey(root).machine.zones[0].cores] == [0] * 8 + [None] * 8
 
 
-def test_a_cpu_is_in_one_zone_whatever_the_lists_say(tmp_path: Path) -> None:
+def test_a_cpu_is_in_one_zone_only(tmp_path: Path) -> None:
     put(preset("2x16", tmp_path), f"{sysfs.ZONES}/node1/cpulist", "0-31")
     found = sysfs.survey(tmp_path).machine
     assert [len(zone.cores) for zone in found.zones] == [16, 16]
 
 
-def test_zones_beyond_the_kubelets_masks_are_left_out_and_said(tmp_path: Path) -> None:
+def test_zones_beyond_the_kubelets_masks_are_ignored_and_reported(tmp_path: Path) -> None:
     put(preset("2x16", tmp_path), f"{sysfs.ZONES}/node64/cpulist", "")
     found = sysfs.survey(tmp_path)
     assert found.machine.zone_ids == (0, 1)

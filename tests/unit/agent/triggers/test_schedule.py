@@ -25,7 +25,7 @@ def test_the_first_look_is_at_once() -> None:
     assert due.take(100.0, 0.0) == {"start"}
 
 
-def test_without_wishes_a_period_passes() -> None:
+def test_without_requests_a_period_passes() -> None:
     due = started()
     assert due.at() == 160.0
     assert due.take(160.0, 0.0) == {"period"}
@@ -35,7 +35,7 @@ def test_chance_makes_periods_shorter_and_never_longer() -> None:
     assert started(chance=1.0).at() == 154.0
 
 
-def test_wishes_that_come_together_make_one_look_after_the_first() -> None:
+def test_requests_that_come_together_make_one_snapshot() -> None:
     due = started()
     for moment in (110.0, 110.05, 110.09):
         due.request("kubelet-state", moment)
@@ -50,7 +50,7 @@ def test_looks_keep_a_distance() -> None:
     assert due.at() == 101.0
 
 
-def test_a_wish_during_a_look_makes_another() -> None:
+def test_a_request_during_a_snapshot_makes_another() -> None:
     due = started()
     due.request("notified", 100.0)
     due.take(101.0, 0.0)
@@ -59,7 +59,7 @@ def test_a_wish_during_a_look_makes_another() -> None:
     assert due.take(102.0, 0.0) == {"podresources"}
 
 
-def test_a_look_wished_for_later_comes_whatever_was_before() -> None:
+def test_a_scheduled_snapshot_comes_regardless_of_earlier_ones() -> None:
     due = started()
     due.request_at("asked", 110.0)
     due.request("notified", 105.0)
@@ -76,7 +76,7 @@ def test_one_look_serves_all_reasons() -> None:
 
 
 @given(st.lists(st.floats(0, 300), max_size=60), st.floats(0, 1))
-def test_no_wish_waits_longer_than_the_gap_and_looks_are_never_crowded(moments: list[float], chance: float) -> None:
+def test_no_request_waits_longer_than_the_gap_and_snapshots_keep_it(moments: list[float], chance: float) -> None:
     due, looks = started(0.0, chance), [0.0]
     for moment in sorted(moments):
         while due.at() <= moment:
@@ -87,7 +87,7 @@ def test_no_wish_waits_longer_than_the_gap_and_looks_are_never_crowded(moments: 
     assert all(later - earlier >= PACE.gap - 1e-6 for earlier, later in pairwise(looks))
 
 
-def test_looks_that_cost_much_keep_more_distance_while_there_always_is_a_wish() -> None:
+def test_expensive_snapshots_keep_more_distance_under_constant_requests() -> None:
     due = Due(Pace(share=0.005))
     due.take(0.0, 0.0)
     for _ in range(50):

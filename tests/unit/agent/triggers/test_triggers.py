@@ -105,7 +105,7 @@ def test_a_folder_that_was_replaced_is_watched_again(tmp_path: Path, monkeypatch
     assert asyncio.run(woken({tmp_path / "run/notify": "notified"}, come_again)) == {"notified"}
 
 
-def test_other_files_wake_nobody(root: Path) -> None:
+def test_other_files_trigger_nothing(root: Path) -> None:
     def others() -> None:
         (root / "pods").mkdir()
         replaced(root / "cpu_manager_state.bak")

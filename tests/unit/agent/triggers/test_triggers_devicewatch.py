@@ -73,7 +73,7 @@ def test_a_look_is_asked_for_while_the_last_one_saw_other_devices(
 
 
 @pytest.mark.parametrize("looked", [NONE, None], ids=["no devices", "a kubelet that cannot tell"])
-def test_where_there_are_no_devices_nobody_is_asked(looked: Answer) -> None:
+def test_without_devices_the_kubelet_is_not_polled(looked: Answer) -> None:
     looks, pauses = asyncio.run(followed(looked, SILENT))
     assert (looks, set(pauses)) == (0, {EVERY})
 

@@ -1,4 +1,4 @@
-"""Devices by zone set: those on several zones and on none are counted once and told apart."""
+"""Devices by zone set: each device is counted once, whether it is on several zones or on none."""
 
 import pytest
 from hypothesis import given

@@ -24,7 +24,7 @@ def test_other_names_carry_no_id(name: str) -> None:
 
 
 @pytest.mark.parametrize("name, zone", [("node-+1", 1), ("node--0", 0), ("node-007", 7)])
-def test_odd_spellings_are_read_as_the_reference_reads_them(name: str, zone: int) -> None:
+def test_unusual_spellings_are_read_as_the_reference_reads_them(name: str, zone: int) -> None:
     assert grammar.zone_id(name) == zone
 
 

@@ -22,7 +22,7 @@ def pod(**words: str) -> ObjectMeta:
     return ObjectMeta(name="web", namespace="shop", annotations=found)
 
 
-def test_a_pod_without_annotations_has_no_wishes() -> None:
+def test_a_pod_without_annotations_has_no_intent() -> None:
     assert annotations.intent(pod()) == Intent()
 
 

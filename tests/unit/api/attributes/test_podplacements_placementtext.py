@@ -65,12 +65,12 @@ def test_a_pod_of_the_last_report_is_the_same_object_in_the_next_one() -> None:
     assert [after[name] is pod for name, pod in before.items()] == [True, True]
 
 
-def test_a_pod_is_remembered_as_long_as_somebody_has_it() -> None:
+def test_a_pod_is_cached_as_long_as_it_is_referenced() -> None:
     read = weakref.ref(podplacements.decode_placements(podplacements.encode_placements([WEB]))[0])
     assert read() is None
 
 
-def test_words_and_namespace_are_part_of_what_a_text_says() -> None:
+def test_words_and_namespace_are_part_of_the_cache_key() -> None:
     texts = ("app;shop/db-0|0:0-1", "web;shop/db-0|0:0-1", "app;shop/a;/db-0|0:0-1", "app;bank/a;/db-0|0:0-1")
     pods = [podplacements.decode_placements(text)[-1] for text in texts]
     assert [(pod.namespace, pod.holdings[0].container) for pod in pods] == [

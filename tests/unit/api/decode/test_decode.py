@@ -88,7 +88,7 @@ def test_the_parts_are_kept_apart() -> None:
     assert error.why.startswith("true is not a quantity")
 
 
-def test_what_the_object_says_cannot_forge_the_message() -> None:
+def test_the_content_of_an_object_cannot_forge_the_message() -> None:
     error = refusal({"metadata": {"name": "a\nERROR b"}, "spec": {"overhead": {"x\n": "\x1b[2J - at `$.spec`"}}})
     assert (error.name, error.field) == (r"a\nERROR b", r"spec.overhead[x\n]")
     assert str(error).isprintable()

@@ -87,7 +87,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("body, why", REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_read_says_why(body: str, why: str) -> None:
+def test_an_unreadable_body_is_refused_with_a_reason(body: str, why: str) -> None:
     with pytest.raises(BadProtobuf, match=why):
         protobuf.decode_message(bytes.fromhex(body), WHOLE)
 

@@ -90,7 +90,7 @@ def test_parse_takes_only_sixteen_lower_case_digits(text: str) -> None:
         fingerprint.parse(text)
 
 
-def test_the_method_says_which_pods_are_signed() -> None:
+def test_the_method_selects_the_pods_that_are_covered() -> None:
     pods = [(("a", "pinned"), True), (("b", "shared"), False)]
     assert fingerprint.included(pods, Method.ALL) == [("a", "pinned"), ("b", "shared")]
     assert fingerprint.included(pods, Method.EXCLUSIVE) == [("a", "pinned")]

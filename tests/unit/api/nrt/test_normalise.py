@@ -1,4 +1,4 @@
-"""Topology reports: written canonically, read back equal, and read at all whatever is in them."""
+"""Topology reports: written canonically, read back equal, and readable with any content."""
 
 import json
 from operator import is_
@@ -79,7 +79,7 @@ def test_the_object_is_what_stock_consumers_read() -> None:
     }
 
 
-def test_v1alpha1_says_policy_and_scope_in_one_token_and_has_no_attributes() -> None:
+def test_v1alpha1_has_policy_and_scope_in_one_token_and_no_attributes() -> None:
     written = json.loads(structs.encode(normalise.encode(SMALL, "v1alpha1")))
     assert written["topologyPolicies"] == ["SingleNUMANodePodLevel"]
     assert "attributes" not in written

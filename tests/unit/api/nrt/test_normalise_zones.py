@@ -1,4 +1,4 @@
-"""Zones of a report: those of NUMA nodes by id, with everything odd about them noted."""
+"""Zones of a report: those of NUMA nodes by id, with a note of every repair."""
 
 from typing import Any
 

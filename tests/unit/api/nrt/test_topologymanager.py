@@ -87,7 +87,7 @@ def test_the_zone_limit_is_a_number_above_one(text: str, limit: int) -> None:
 
 
 @pytest.mark.parametrize("token, said", TOKENS.items())
-def test_a_token_says_policy_and_scope(token: str, said: tuple[str, str]) -> None:
+def test_a_token_carries_policy_and_scope(token: str, said: tuple[str, str]) -> None:
     manager, _ = read([token])
     assert (manager.policy, manager.scope) == said
     assert topologymanager.legacy_token(manager) == token

@@ -74,7 +74,7 @@ def test_required_fields_are_written_even_if_empty() -> None:
     }
 
 
-def test_an_odd_zone_costs_that_zone_and_is_noted() -> None:
+def test_a_malformed_zone_is_skipped_and_noted() -> None:
     report = wire.decode(REPORT | {"zones": [{"name": 3, "type": "Node"}, *REPORT["zones"]]})
     assert isinstance(report, Salvaged)
     assert report.zones == (PublishedZone(type="Node"), *(STRUCT.zones or ()))

@@ -108,7 +108,7 @@ def test_a_container_has_started_when_it_runs_or_ran(written: str, started: bool
     assert one.has_started is started
 
 
-def test_a_running_pod_has_started_whatever_its_containers_say() -> None:
+def test_a_running_pod_has_started_regardless_of_its_containers() -> None:
     assert pod.Pod(status=pod.PodStatus(phase="Running")).has_started
 
 

@@ -1,4 +1,4 @@
-"""What a pod says about where it wants to be is read as it is written."""
+"""A pod's affinity and selectors are read as they are written."""
 
 from numalign.api.decode import decode
 from numalign.api.objects.pod import Affinity, NodeSelectorRequirement, Pod, PodAffinityTerm
@@ -30,7 +30,7 @@ def test_pod_affinity_and_its_opposite_have_the_same_form() -> None:
     assert (read.pod_affinity.required, read.pod_affinity.preferred[0].pod_affinity_term) == ((expected,), expected)
 
 
-def test_no_selector_and_an_empty_one_are_told_apart() -> None:
+def test_a_missing_selector_and_an_empty_one_differ() -> None:
     spec = {"topologySpreadConstraints": [{"topologyKey": "a"}, {"topologyKey": "b", "labelSelector": {}}]}
     absent, empty = decode.decode(Pod, {"spec": spec}).spec.topology_spread_constraints
     assert (absent.label_selector, empty.label_selector) == (None, LabelSelector())

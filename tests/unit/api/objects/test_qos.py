@@ -77,7 +77,7 @@ def test_the_status_wins(written: QoS) -> None:
     assert qos.computed(some) is QoS.GUARANTEED
 
 
-def test_a_status_nobody_knows_does_not_count() -> None:
+def test_an_unknown_class_in_the_status_is_ignored() -> None:
     assert qos.of(pod.Pod(status=pod.PodStatus(qos_class="Platinum"))) is QoS.BEST_EFFORT
 
 

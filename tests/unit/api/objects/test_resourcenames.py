@@ -1,4 +1,4 @@
-"""A resource's name tells its class, by the rules of the API server."""
+"""A resource's name determines its class, by the rules of the API server."""
 
 import pytest
 
@@ -32,7 +32,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize("name, native, extended, hugepages, pod_level", NAMES)
-def test_the_name_tells_the_class(name: str, native: bool, extended: bool, hugepages: bool, pod_level: bool) -> None:
+def test_the_name_defines_the_class(name: str, native: bool, extended: bool, hugepages: bool, pod_level: bool) -> None:
     assert resourcenames.is_native(name) is native
     assert resourcenames.is_extended(name) is extended
     assert resourcenames.is_hugepages(name) is hugepages

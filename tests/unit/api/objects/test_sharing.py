@@ -65,7 +65,7 @@ def test_conditions_that_decide_nothing_are_dropped_and_times_of_running_contain
     assert status.container_statuses[0].has_started
 
 
-def test_running_replicas_share_what_is_said_of_their_containers() -> None:
+def test_running_replicas_share_their_container_statuses() -> None:
     sharing = SharedPods()
     told = (pod(name, containerStatuses=[running(f"2026-11-16T00:00:0{name}Z")]) for name in "12")
     one, two = map(sharing.shared, told)
@@ -90,7 +90,7 @@ def test_nodes_share_images_and_conditions() -> None:
     assert one.status.conditions is two.status.conditions
 
 
-def test_a_node_that_says_the_same_again_keeps_its_list() -> None:
+def test_a_node_with_an_unchanged_status_keeps_its_list() -> None:
     sharing = SharedNodes()
     first = sharing.shared(node("a", "x"))
     again = sharing.shared(structs.replace(node("a", "x")))

@@ -29,7 +29,7 @@ BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
     [(BOUND, {"volumeName": "v"}, True), ({}, {"volumeName": "v"}, False), (BOUND, {}, False)],
     ids=["both", "not completed", "no volume"],
 )
-def test_a_claim_is_bound_when_the_controller_said_so_too(
+def test_a_claim_is_bound_once_the_controller_has_completed_the_binding(
     annotations: dict[str, str], spec: dict[str, Any], is_bound: bool
 ) -> None:
     assert claim(annotations, **spec).is_bound is is_bound
@@ -70,7 +70,7 @@ def test_migrated_plugins_are_a_list_in_an_annotation() -> None:
 @pytest.mark.parametrize(
     "written, largest", [({"capacity": "9Gi"}, "9Gi"), ({"capacity": "9Gi", "maximumVolumeSize": "2Gi"}, "2Gi")]
 )
-def test_the_largest_volume_is_told_or_all_there_is(written: dict[str, str], largest: str) -> None:
+def test_the_largest_volume_is_the_maximum_size_or_the_capacity(written: dict[str, str], largest: str) -> None:
     assert decode.decode(CSIStorageCapacity, written).largest_volume == quantity.parse(largest)
 
 

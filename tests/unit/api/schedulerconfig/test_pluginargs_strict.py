@@ -1,4 +1,4 @@
-"""Files into structs, with nothing in them that nobody reads."""
+"""Files into structs; a field that no reader knows is refused."""
 
 from __future__ import annotations
 

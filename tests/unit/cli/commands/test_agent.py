@@ -19,7 +19,7 @@ from numalign.kubelet.machine import presets
 from numalign.kubelet.machine.machine import Core, Machine, Zone
 from numalign.lab import machinetree
 from tests.unit.agent import machine_trees
-from tests.unit.agent.somebody import anybody
+from tests.unit.agent.privileges import unprivileged
 
 MACHINES = presets.names()
 
@@ -48,7 +48,7 @@ def test_once_speaks_the_older_version_on_request(tmp_path: Path) -> None:
     assert "attributes" not in written
 
 
-def test_once_without_a_kubelet_has_all_that_the_kernel_tells(tmp_path: Path) -> None:
+def test_once_without_a_kubelet_has_the_kernels_facts(tmp_path: Path) -> None:
     root = str(machine_trees.preset("xeon-2x14-smt", tmp_path))
     topology = normalise.normalise(wire.decode(numalign("once", "--host-root", root, "-o", "json")))
     found = [{name: each.capacity for name, each in zone.resources.items()} for zone in topology.zones]
@@ -62,7 +62,7 @@ def test_once_without_a_kubelet_has_all_that_the_kernel_tells(tmp_path: Path) ->
     assert all(each.allocatable == 0 for zone in topology.zones for each in zone.resources.values())
 
 
-def test_once_with_a_configuration_that_no_kubelet_starts_with_says_so_and_what_the_kernel_tells(
+def test_once_with_an_invalid_configuration_says_so_and_has_the_kernels_facts(
     tmp_path: Path,
 ) -> None:
     root = machine_trees.preset("2x16", tmp_path)
@@ -83,7 +83,7 @@ def test_show_draws_zones_cpus_and_distances(tmp_path: Path) -> None:
     assert drawn.rstrip().endswith("1  32  10")
 
 
-def test_show_says_why_a_kubelets_share_is_not_drawn(tmp_path: Path) -> None:
+def test_show_gives_the_reason_if_the_kubelet_is_not_drawn(tmp_path: Path) -> None:
     drawn = numalign("show", "--host-root", str(machine_trees.preset("2x16", tmp_path)))
     why = "the kubelet's podresources do not answer; the kubelet's configuration is unknown"
     assert f"what it could allocate is not known here: {why}" in " ".join(drawn.split())
@@ -105,7 +105,7 @@ def test_show_draws_what_there_is_of_distances_and_notes_what_is_odd(tmp_path: P
     assert [line.split() for line in drawn.splitlines()[-2:]] == [["0", "-", "-"], ["1", "21", "10"]]
 
 
-def test_show_draws_no_distances_where_the_kernel_tells_none(tmp_path: Path) -> None:
+def test_show_draws_no_distances_where_the_kernel_has_none(tmp_path: Path) -> None:
     root = machine_trees.preset("2x16", tmp_path)
     shutil.rmtree(root / "sys/devices/system/node")
     drawn = numalign("show", "--host-root", str(root))
@@ -113,7 +113,7 @@ def test_show_draws_no_distances_where_the_kernel_tells_none(tmp_path: Path) -> 
     assert "distances" not in drawn.splitlines()
 
 
-def test_show_tells_programs_the_same(tmp_path: Path) -> None:
+def test_show_prints_the_machine_as_json(tmp_path: Path) -> None:
     told = json.loads(numalign("show", "--host-root", str(machine_trees.preset("2x16", tmp_path)), "-o", "json"))
     assert [zone["cpus"] for zone in told["zones"]] == ["0-15", "16-31"]
     assert any("not there" in each for each in told["problems"])
@@ -129,7 +129,7 @@ def test_show_draws_every_machine_within_a_page(tmp_path: Path, name: str) -> No
         assert sum(" 10" in line for line in drawn[drawn.index("distances") :]) == len(machine.zones)
 
 
-def test_show_tells_how_much_memory_is_used_by_nobody(tmp_path: Path) -> None:
+def test_show_has_the_unused_memory(tmp_path: Path) -> None:
     root = machine_trees.preset("2x16", tmp_path)
     meminfo = root / "sys/devices/system/node/node1/meminfo"
     meminfo.write_text("Node 1 MemTotal: 4194304 kB\nNode 1 MemFree: 1048576 kB\n")
@@ -139,7 +139,7 @@ def test_show_tells_how_much_memory_is_used_by_nobody(tmp_path: Path) -> None:
     assert [zone["unused"] for zone in told["zones"]] == [None, 1 << 30]
 
 
-def test_show_folds_zones_of_which_there_is_nothing_to_say(tmp_path: Path) -> None:
+def test_show_joins_empty_zones(tmp_path: Path) -> None:
     drawn = numalign("show", "--host-root", str(machine_trees.preset("superchip-34", tmp_path)))
     assert "3-9    -       0      -       0       -\n" in drawn
     assert drawn[drawn.index("distances") :].splitlines() == [
@@ -151,7 +151,7 @@ def test_show_folds_zones_of_which_there_is_nothing_to_say(tmp_path: Path) -> No
     ]
 
 
-def test_who_may_not_read_the_kubelets_folder_is_told_so_and_gets_the_hardware() -> None:
+def test_without_permission_for_the_kubelets_folder_the_hardware_is_shown() -> None:
     with tempfile.TemporaryDirectory() as name:
         root = machine_trees.preset("2x16", Path(name))
         kubelet = root / "var/lib/kubelet"
@@ -160,7 +160,7 @@ def test_who_may_not_read_the_kubelets_folder_is_told_so_and_gets_the_hardware()
         root.chmod(0o755)
         kubelet.chmod(0)
         numalign("once", "--host-root", str(root))  # everything is loaded by now
-        with anybody():
+        with unprivileged():
             result = CliRunner().invoke(app, ["agent", "once", "--host-root", str(root), "-o", "json"])
     assert result.exit_code == 0
     assert "cpu_manager_state cannot be read: Permission denied" in result.stderr.replace("\n", " ")

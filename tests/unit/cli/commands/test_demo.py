@@ -1,4 +1,4 @@
-"""The demo tells its story by itself, the same one every time and everywhere."""
+"""The demo runs by itself and always prints the same page."""
 
 import functools
 import re
@@ -52,7 +52,7 @@ def test_the_burst_is_placed_by_us_and_bounced_by_a_scheduler_that_sees_totals_o
     assert int(ours[2]) >= int(blind[2])
 
 
-def test_it_is_said_where_all_the_rejected_pods_come_from() -> None:
+def test_the_origin_of_the_rejected_pods_is_explained() -> None:
     blind = re.search(r"^default-scheduler +(\d+) ", shown(), re.MULTILINE)
     made = re.search(r"for every one that a node rejects: (\d+) of the pods", " ".join(shown().split()))
     assert blind is not None
@@ -60,13 +60,13 @@ def test_it_is_said_where_all_the_rejected_pods_come_from() -> None:
     assert 1 < int(made[1]) == int(blind[1]) - BURST
 
 
-def test_the_pod_that_waits_is_told_why() -> None:
+def test_the_waiting_pod_has_a_reason() -> None:
     text = " ".join(shown().split())
     assert "numa-test waits, and its condition says why: 0/3 nodes are available:" in text
     assert "cannot align container (container solver needs 70 CPUs in one zone" in text
 
 
-def test_it_is_explained_and_what_would_help_is_said() -> None:
+def test_it_is_explained_with_what_would_help() -> None:
     text = " ".join(shown().split())
     explained = text.partition("Explained: ")[2]
     assert "1 container solver needs 70 CPUs in one zone, best zone has 62 gpu-0" in explained

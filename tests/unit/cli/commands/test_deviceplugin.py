@@ -45,7 +45,7 @@ def test_what_keeps_it_from_starting(root: Path, monkeypatch: pytest.MonkeyPatch
     assert why in " ".join(result.stderr.split())
 
 
-def test_it_serves_reads_again_when_told_to_and_ends_when_told_to(root: Path) -> None:
+def test_it_serves_until_a_signal_and_reloads_on_sighup(root: Path) -> None:
     file = root / "nics.yaml"
     words = ["-m", "numalign.cli", "device-plugin", "run", "--config", str(file), "--kubelet-dir", str(root)]
 

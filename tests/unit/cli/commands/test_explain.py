@@ -10,14 +10,18 @@ import pytest
 import yaml
 from msgspec import structs
 
+from numalign.api.objects.pod import Pod, PodCondition
 from numalign.cli.display import formats, matrix
 from numalign.cli.display.values import Lacking, ZoneLack
-from numalign.cli.results import explaindraw
+from numalign.cli.results import explaindraw, explanation
 from numalign.cli.results.explanation import CauseOutput, PlacementOutput
 from numalign.placement.columns.holdings import Source
+from numalign.placement.explain import wording
+from numalign.placement.explain.nodeview import Tenant, ZoneCharge
+from numalign.scheduler.explain.explanations import PodProgress, Stage
 from tests.unit.cli import clusterfiles
 from tests.unit.cli.clusterfiles import busy, run, written
-from tests.unit.scheduler import waitingpods
+from tests.unit.scheduler import servers, waitingpods
 from tests.unit.scheduler.servers import on, trainer
 
 WANTS = {"cpu": "4", "memory": "1Gi", "nvidia.com/gpu": "2"}
@@ -63,21 +67,21 @@ def test_a_pod_that_waits_is_explained(tmp_path: Path) -> None:
     assert result.stdout == WAITING
 
 
-def test_a_shape_with_resource_claims_is_told_to_be_left_alone_and_nothing_else(tmp_path: Path) -> None:
+def test_a_shape_with_resource_claims_is_not_scheduled_and_says_only_that(tmp_path: Path) -> None:
     spec = {"containers": [CONTAINER], "resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu"}]}
     result = run("explain", "shape", "-f", shape(tmp_path, spec=spec), "--snapshot", written(tmp_path, busy()))
     assert (result.exit_code, result.stderr) == (1, "")
     assert "pod uses resource claims, which this scheduler does not allocate" in result.stdout
 
 
-def test_a_pod_that_runs_is_told_with_node_and_zones(tmp_path: Path) -> None:
+def test_a_running_pod_has_node_and_zones(tmp_path: Path) -> None:
     result = run("explain", "pod", "train-1", "--snapshot", written(tmp_path, busy()))
     assert result.exit_code == 0
     assert "train-1  running" in result.stdout
     assert "zones     main in zone 1 (observed)" in result.stdout
 
 
-def test_a_pod_that_was_rejected_is_told_why_and_where_its_like_would_go(tmp_path: Path) -> None:
+def test_a_rejected_pod_has_the_reason_and_where_an_equal_pod_would_go(tmp_path: Path) -> None:
     turned_away = on(
         trainer("late", gpus=1), "gpu-a", phase="Failed", reason="TopologyAffinityError", message="no room"
     )
@@ -88,14 +92,83 @@ def test_a_pod_that_was_rejected_is_told_why_and_where_its_like_would_go(tmp_pat
     assert "2 of 2 nodes can take the pod" in result.stdout
 
 
-def test_a_gated_pod_is_told_to_be(tmp_path: Path) -> None:
+def test_of_a_node_without_a_report_that_rejected_the_pod_nothing_can_be_said(tmp_path: Path) -> None:
+    turned_away = on(trainer("late"), "bare", phase="Failed", reason="TopologyAffinityError")
+    items = [*clusterfiles.node("bare", reported=False), clusterfiles.pod(turned_away)]
+    result = run("explain", "pod", "late", "--snapshot", written(tmp_path, items), "-o", "json")
+    assert result.exit_code == 1
+    told = json.loads(result.stdout)
+    assert (told["asked"]["fitting"], told["asked"]["causes"][0]["why"]) == ([], wording.CANNOT_SAY)
+    assert told["pod"]["final"].endswith("delete it and create it again")
+    drawn = run("explain", "pod", "late", "--snapshot", written(tmp_path, items)).stdout
+    assert "final     the pod is Failed for good, and no scheduler tries it again" in drawn
+
+
+def test_the_owner_of_a_rejected_pod_creates_another_one(tmp_path: Path) -> None:
+    turned_away = servers.owned(on(trainer("late"), "gpu-a", phase="Failed", reason="TopologyAffinityError"), "u")
+    result = run("explain", "pod", "late", "--snapshot", written(tmp_path, [*busy(), clusterfiles.pod(turned_away)]))
+    assert "the pod is Failed for good; ReplicaSet set creates another one" in result.stdout
+
+
+def bound_at(pod: Pod, second: int, scheduler: str) -> Pod:
+    condition = PodCondition(type="PodScheduled", status="True", last_transition_time=f"2026-01-01T00:00:{second:02}Z")
+    spec = structs.replace(pod.spec, scheduler_name=scheduler)
+    return structs.replace(pod, spec=spec, status=structs.replace(pod.status, conditions=(condition,)))
+
+
+def test_who_took_the_room_of_a_rejected_pod_is_named(tmp_path: Path) -> None:
+    turned_away = on(trainer("late", gpus=4), "gpu-a", phase="Failed", reason="TopologyAffinityError")
+    pods = [
+        bound_at(turned_away, 20, "numalign"),
+        bound_at(on(trainer("quick"), "gpu-a"), 19, "default-scheduler"),
+        bound_at(on(trainer("old"), "gpu-a"), 1, "default-scheduler"),
+        bound_at(on(trainer("ours"), "gpu-a"), 19, "numalign"),
+    ]
+    file = written(tmp_path, [*clusterfiles.node("gpu-a"), *map(clusterfiles.pod, pods)])
+    told = json.loads(run("explain", "pod", "late", "--snapshot", file, "-o", "json").stdout)
+    assert told["pod"]["takenBy"] == ["default/quick (default-scheduler)"]
+    assert (
+        "room      other schedulers bound pods to gpu-a then"
+        in run("explain", "pod", "late", "--snapshot", file).stdout
+    )
+
+
+PLACED = {
+    "never reported": ({}, "zones     not known: the node has no topology report"),
+    "expected by the scheduler": ({"numalign.io/placement": "v1;main=1"}, "zones     main in zone 1 (predicted)"),
+}
+
+
+@pytest.mark.parametrize("annotations, line", PLACED.values(), ids=PLACED)
+def test_pinned_cpus_on_a_node_without_a_report_are_somewhere(
+    annotations: dict[str, str], line: str, tmp_path: Path
+) -> None:
+    pod = on(trainer("p"), "bare", phase="Running")
+    pod = structs.replace(pod, metadata=structs.replace(pod.metadata, annotations=annotations))
+    items = [*clusterfiles.node("bare", reported=False), clusterfiles.pod(pod)]
+    assert line in run("explain", "pod", "p", "--snapshot", written(tmp_path, items)).stdout
+
+
+def test_zones_that_no_report_tells_apart_are_all_named() -> None:
+    tenant = Tenant(
+        uid="u",
+        name="d/p",
+        source=Source.UNKNOWN,
+        containers={},
+        charges=(ZoneCharge(resource="cpu", amount=80, zones=(0, 1)),),
+    )
+    placed = explanation.placement_output(PodProgress(stage=Stage.RUNNING, node="n", tenant=tenant))
+    assert explaindraw.placement(placed) == "zone 0 or 1, not reported"
+
+
+def test_a_gated_pod_is_shown_as_gated(tmp_path: Path) -> None:
     gated = waitingpods.pod("late", {"schedulingGates": [{"name": "example.com/quota"}]})
     result = run("explain", "pod", "late", "--snapshot", written(tmp_path, [*busy(), clusterfiles.pod(gated)]))
     assert result.exit_code == 0
     assert "gated by     example.com/quota; no scheduler looks at it" in result.stdout
 
 
-def test_a_pod_of_another_scheduler_is_told_to_be(tmp_path: Path) -> None:
+def test_a_pod_of_another_scheduler_is_shown_as_such(tmp_path: Path) -> None:
     stock = waitingpods.pod("late", {"schedulerName": "default-scheduler"})
     result = run("explain", "pod", "late", "--snapshot", written(tmp_path, [*busy(), clusterfiles.pod(stock)]))
     assert "scheduler    default-scheduler; what follows is what numalign would say" in result.stdout
@@ -143,7 +216,7 @@ def test_a_pod_that_is_not_there_is_taken_for_one_of_a_similar_name_only(name: s
     assert result.stderr.endswith(f"is not there; {words}\n")
 
 
-def test_a_cluster_without_pods_is_said_to_have_none(tmp_path: Path) -> None:
+def test_a_cluster_without_pods_is_named_as_such(tmp_path: Path) -> None:
     result = run("explain", "pod", "nobody", "--snapshot", written(tmp_path, clusterfiles.node("gpu-a")))
     assert "Pod default/nobody: is not there; the cluster has no pods" in result.stderr
 
@@ -159,7 +232,7 @@ def test_the_same_as_values(fmt: str, tmp_path: Path) -> None:
     assert told["asked"]["answers"] == []
 
 
-def test_every_node_is_told_where_that_is_wanted(tmp_path: Path) -> None:
+def test_every_node_is_listed_on_request(tmp_path: Path) -> None:
     file = written(tmp_path, [*busy(), clusterfiles.pod(trainer("late", gpus=2))])
     result = run("explain", "pod", "late", "--snapshot", file, "--nodes")
     assert "gpu-a: container main needs 2 nvidia.com/gpu in one zone, best zone has 1" in result.stdout.splitlines()
@@ -228,7 +301,7 @@ def test_the_standard_input_is_read_for_one_thing_only() -> None:
     assert "would both read the standard input" in result.stderr
 
 
-def test_objects_that_nothing_can_be_made_of_are_said_and_passed_over(tmp_path: Path) -> None:
+def test_unreadable_objects_are_reported_and_skipped(tmp_path: Path) -> None:
     odd = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "odd"}, "spec": {"containers": 7}}
     result = run("explain", "pod", "train-0", "--snapshot", written(tmp_path, [*busy(), odd]))
     assert result.exit_code == 0
@@ -250,7 +323,7 @@ def test_causes_that_read_the_same_are_one_line() -> None:
     ]
 
 
-def test_of_many_zones_those_that_are_not_told_are_told_by_their_range() -> None:
+def test_zones_that_are_not_listed_are_summed_up_as_a_range() -> None:
     shares = [ZoneLack(zone=zone, free=4 if zone < 9 else 2, short=4 if zone < 9 else 6) for zone in range(12)]
     gpus = [ZoneLack(zone=zone, free=1, short=0) for zone in range(12)]
     lacks = [

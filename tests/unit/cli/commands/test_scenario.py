@@ -29,7 +29,7 @@ def numalign(folder: Path, running: int, *options: str) -> Result:
 
 
 @pytest.mark.parametrize("running, code", [(1, 0), (2, 1)], ids=["held", "did not hold"])
-def test_the_exit_code_says_whether_everything_held(tmp_path: Path, running: int, code: int) -> None:
+def test_the_exit_code_depends_on_the_expectations(tmp_path: Path, running: int, code: int) -> None:
     assert numalign(tmp_path, running).exit_code == code
 
 
@@ -40,7 +40,7 @@ def test_what_happened_can_be_kept(tmp_path: Path) -> None:
     }
 
 
-def test_a_file_that_cannot_be_written_is_told_before_anything_is_played(
+def test_an_unwritable_file_is_refused_before_anything_is_played(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(play, "play", lambda *_: pytest.fail("it was played"))

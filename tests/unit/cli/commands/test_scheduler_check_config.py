@@ -30,7 +30,7 @@ def check(text: str, *words: str) -> Result:
     return CliRunner().invoke(app, ["scheduler", "check-config", "-", *words], input=text)
 
 
-def test_it_tells_what_the_scheduler_will_do() -> None:
+def test_it_shows_what_the_scheduler_will_do() -> None:
     result = check(GOOD)
     assert result.exit_code == 0
     lines = {line.split("  ")[0].strip() or line.split()[0]: line for line in result.stdout.splitlines() if line}
@@ -41,7 +41,7 @@ def test_it_tells_what_the_scheduler_will_do() -> None:
     assert "left out                   ImageLocality" in result.stdout
 
 
-def test_it_tells_which_profile_does_not_look_at_zones() -> None:
+def test_it_shows_which_profile_ignores_zones() -> None:
     second = "- schedulerName: totals\n  plugins: {multiPoint: {disabled: [{name: NodeResourceTopologyMatch}]}}\n"
     result = check(GOOD + second)
     first, totals = result.stdout.split("Profile totals")
@@ -49,7 +49,7 @@ def test_it_tells_which_profile_does_not_look_at_zones() -> None:
     assert "ignored: pods are placed by node totals only" in totals
 
 
-def test_what_is_doubtful_is_said_beside_it() -> None:
+def test_warnings_are_printed() -> None:
     assert (
         'numalign: warning: NodeResourceTopologyMatch: unknown value for cache.resyncScope: "None"'
         in check(GOOD).stderr

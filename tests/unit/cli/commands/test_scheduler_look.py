@@ -94,7 +94,7 @@ def shown(url: str, page: Any, query: str = "", *words: str) -> str:
     return " ".join(result.stdout.split())
 
 
-def test_the_state_says_who_waits_and_why(url: str) -> None:
+def test_the_state_lists_waiting_pods_with_reasons(url: str) -> None:
     text = shown(url, STATE)
     for words in (
         "leads yes",
@@ -107,7 +107,7 @@ def test_the_state_says_who_waits_and_why(url: str) -> None:
         assert words in text
 
 
-def test_nobody_waits_where_nobody_does(url: str) -> None:
+def test_an_empty_queue_is_shown_as_such(url: str) -> None:
     assert "No pod waits." in shown(url, STATE | {"queue": {"active": []}})
 
 
@@ -127,7 +127,7 @@ def test_a_node_shows_zones_and_pods(url: str) -> None:
     assert "default/q main in 0 or 0+1 predicted not admitted yet" in text
 
 
-def test_nodes_that_say_nothing_are_said_to_say_nothing(url: str) -> None:
+def test_nodes_without_a_report_are_shown_as_such(url: str) -> None:
     silent = {"name": "c", "isThere": True, "pods": ["default/z"]}
     text = shown(url, STATE | {"nodes": [NODE, silent]}, "?nodes=all", "--nodes")
     assert "c: no report; pods: default/z" in text
@@ -254,7 +254,7 @@ def test_a_decision_is_repeated_and_held_against_the_first(
     assert (result.exit_code, words in result.stdout, SENTENCE in result.stdout) == (code, True, True)
 
 
-def test_one_node_is_told_in_depth(tmp_path: Path) -> None:
+def test_one_node_is_shown_in_depth(tmp_path: Path) -> None:
     text = " ".join(look("repeat", written(tmp_path), "--pod", "p", "--node", "a").stdout.split())
     assert "a refuses: the pod requests 9 nvidia.com/gpu, at most 8 left on a node" in text
     assert "node has 8 free, 1 short" in text
@@ -268,7 +268,7 @@ def test_machines_get_the_node_in_depth_too(tmp_path: Path) -> None:
     assert told["on_node"]["ranked"] is None
 
 
-def test_a_node_that_is_not_there_cannot_be_told(tmp_path: Path) -> None:
+def test_an_unknown_node_is_refused(tmp_path: Path) -> None:
     result = look("repeat", written(tmp_path), "--pod", "p", "--node", "b")
     assert (result.exit_code, "Node b: is not in the snapshot" in result.stderr) == (2, True)
 

@@ -1,4 +1,4 @@
-"""`numalign topology`: zones, what is free in them, and who holds the rest, whatever the reports look like."""
+"""`numalign topology`: zones, what is free in them, and the holders of the rest, for any reports."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_node_without_a_report_has_totals_only(tmp_path: Path) -> None:
     assert "  nvidia.com/gpu         8 of 8 free" in text.splitlines()
 
 
-def test_a_report_without_a_node_is_told(tmp_path: Path) -> None:
+def test_a_report_without_a_node_is_shown(tmp_path: Path) -> None:
     items = [report("ghost", zone("node-0", 8))]
     assert "a report exists, but no Node of this name" in told(tmp_path, items, "ghost")
     assert "ghost (no Node)" in told(tmp_path, items)
@@ -81,7 +81,7 @@ def test_what_only_the_report_has_is_drawn(tmp_path: Path) -> None:
     assert lines[-3:] == ["zone 0  ........", "        8 of 8 free", "node    0 of 0 free"]
 
 
-def test_what_is_odd_is_told_as_it_was_found(tmp_path: Path) -> None:
+def test_repaired_values_are_listed_as_found(tmp_path: Path) -> None:
     zones = zone("socket-x", 8), zone("node-99", 8)
     items = [*clusterfiles.node("odd", reported=False), report("odd", *zones)]
     doubts = json.loads(told(tmp_path, items, "odd", "-o", "json"))["report"]["doubts"]
@@ -109,13 +109,13 @@ ODD: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("more", ODD.values(), ids=ODD)
-def test_odd_reports_are_shown_as_far_as_they_go(more: dict[str, Any], tmp_path: Path) -> None:
+def test_malformed_reports_are_shown_as_far_as_they_can_be_read(more: dict[str, Any], tmp_path: Path) -> None:
     items = [*clusterfiles.node("odd", reported=False), report("odd", zone("node-0", 4), **more)]
     assert "\x1b" not in told(tmp_path, items, "odd") + told(tmp_path, items)
     assert json.loads(told(tmp_path, items, "odd", "-o", "json"))["name"] == "odd"
 
 
-def test_what_no_pod_explains_is_held_by_nobody_known(tmp_path: Path) -> None:
+def test_amounts_that_no_pod_explains_have_an_unknown_holder(tmp_path: Path) -> None:
     items = [*clusterfiles.node("busy", reported=False), report("busy", zone("node-0", 2))]
     text = told(tmp_path, items, "busy")
     assert "????????????" not in text
@@ -136,7 +136,7 @@ def test_pods_that_hold_nothing_exclusively_are_named(tmp_path: Path) -> None:
     assert told(tmp_path, items, "gpu-a").endswith("in no zone of their own:\n  web\n")
 
 
-def test_every_supposition_is_told(tmp_path: Path) -> None:
+def test_every_assumption_is_listed(tmp_path: Path) -> None:
     items = [*clusterfiles.node("plain", reported=False), report("plain", zone("node-0", 8))]
     text = told(tmp_path, items, "plain")
     assert "supposed  CPU manager policy not reported; static where CPUs are allocatable" in text
@@ -172,7 +172,7 @@ def test_who_wrote_a_report_and_when(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seconds, text", [(0, "0s"), (59.9, "59s"), (60, "1m"), (7300, "2h"), (200_000, "2d")])
-def test_ages_are_told_in_one_unit(seconds: float, text: str) -> None:
+def test_ages_have_one_unit(seconds: float, text: str) -> None:
     assert topology.duration(seconds) == text
 
 

@@ -57,7 +57,7 @@ def test_choices_of_zones_stay_readable(sets: list[tuple[int, ...]], text: str) 
     "free, allocatable, text",
     [(46, 94, "46 of 94 free"), (508 * GIB, 1020 * GIB, "508 of 1020Gi free"), (GIB, 1024 * GIB, "1Gi of 1Ti free")],
 )
-def test_a_unit_that_both_share_is_said_once(free: int, allocatable: int, text: str) -> None:
+def test_a_shared_unit_is_written_once(free: int, allocatable: int, text: str) -> None:
     assert formats.free_of("memory" if free > 100 else "cpu", free, allocatable) == text
 
 

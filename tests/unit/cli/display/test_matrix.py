@@ -88,6 +88,6 @@ def test_shares_fill_the_bar_exactly(amounts: list[int], width: int) -> None:
 
 
 @given(st.lists(st.integers(0, 1 << 40), min_size=1, max_size=10), st.integers(10, 40))
-def test_whoever_has_something_is_seen(amounts: list[int], width: int) -> None:
+def test_every_holder_gets_at_least_one_character(amounts: list[int], width: int) -> None:
     shares = matrix._shares(amounts, width)
     assert [share > 0 for share in shares] == [amount > 0 for amount in amounts]

@@ -1,4 +1,4 @@
-"""The report says what the model decided, in numbers of one unit per resource."""
+"""The report has the model's decisions, in numbers of one unit per resource."""
 
 from numalign.api.decode import cpuset
 from numalign.cli.display import values
@@ -83,7 +83,7 @@ def test_an_answer_that_takes_the_kubelet_minutes_gets_a_note() -> None:
     assert "needs about 6.9e+10 steps for this pod" in reported.notes[0]
 
 
-def test_an_undecided_pod_says_what_the_kubelet_would_be_doing() -> None:
+def test_an_undecided_pod_has_the_reason() -> None:
     pages = {"extends": "2x16", "zones": [{"id": 0, "hugepages": {"2Mi": 4}}, {"id": 1, "hugepages": {}}]}
     on = kubelet(pages, "restricted", **STATIC_MEMORY)
     (reported,) = admitted(on, pod("p", {**guaranteed(2), "hugepages-2Mi": "2Mi"})).pods

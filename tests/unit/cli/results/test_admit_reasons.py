@@ -143,7 +143,7 @@ CASES |= {
 
 
 @pytest.mark.parametrize("on, pods, cause, text", CASES.values(), ids=CASES)
-def test_the_cause_is_found_and_said(on: Kubelet, pods: list[Pod], cause: str, text: str) -> None:
+def test_the_cause_is_found_and_explained(on: Kubelet, pods: list[Pod], cause: str, text: str) -> None:
     explanation = explained(on, *pods)
     assert (explanation.cause, explanation.text) == (cause, text)
 

@@ -1,4 +1,4 @@
-"""Credentials from programs: what they are told, what they print, and what is said when they fail."""
+"""Credentials from exec plugins: their input, their output, and the errors when they fail."""
 
 import json
 import sys
@@ -80,7 +80,7 @@ TOLD = {
 
 
 @pytest.mark.parametrize("wanted, told", TOLD.values(), ids=TOLD)
-def test_the_program_is_told(wanted: bool, told: str) -> None:
+def test_the_plugin_gets_the_exec_info(wanted: bool, told: str) -> None:
     script = 'import os, sys; sys.exit(os.environ["NAMED"] + os.environ["KUBERNETES_EXEC_INFO"])'
     with pytest.raises(BadObject, match="ended with 1: here") as raised:
         obtained(asked(script, env=(EnvVar("NAMED", "here"),), provide_cluster_info=wanted))

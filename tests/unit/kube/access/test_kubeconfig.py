@@ -1,4 +1,4 @@
-"""Kubeconfigs: what they mean, and what is said of those that mean nothing."""
+"""Kubeconfigs: what they mean, and the errors of invalid ones."""
 
 from base64 import b64encode
 from pathlib import Path
@@ -255,7 +255,7 @@ def test_in_a_pod_its_service_account_is_taken(folder: Path) -> None:
     assert (found.namespace, found.server.authority) == ("kube-system", "10.0.0.1:443")
 
 
-def test_outside_a_pod_that_is_said(folder: Path) -> None:
+def test_outside_a_pod_the_error_says_so(folder: Path) -> None:
     with pytest.raises(BadObject, match="in-cluster, environment: KUBERNETES_SERVICE_HOST"):
         access.in_cluster({}, str(folder))
 

@@ -55,7 +55,7 @@ def test_who_leads_works_and_gives_the_lease_back() -> None:
     assert run(check()) == ("me", "")
 
 
-def test_who_begins_and_stops_to_lead_is_told_in_events_on_the_lease() -> None:
+def test_becoming_and_ceasing_to_be_leader_are_events_on_the_lease() -> None:
     async def check() -> list[tuple[str, str, str]]:
         stub = Stub()
         async with candidates(stub, "me") as [(client, me)]:
@@ -72,7 +72,7 @@ def test_who_begins_and_stops_to_lead_is_told_in_events_on_the_lease() -> None:
     assert run(check()) == told
 
 
-def test_an_event_that_cannot_be_written_is_nobodys_trouble() -> None:
+def test_a_failure_to_write_an_event_is_ignored() -> None:
     async def check() -> str:
         stub = Stub(faults=lambda asked: status(403, "Forbidden") if "/events" in asked.path else None)
         async with candidates(stub, "me") as [(client, me)]:
@@ -148,7 +148,7 @@ def test_a_renewal_that_fails_once_is_made_up_for() -> None:
     assert run(check()) == 0
 
 
-def test_an_error_of_the_work_is_told_and_the_lease_given_back() -> None:
+def test_an_error_of_the_work_is_raised_and_the_lease_is_released() -> None:
     async def check() -> str:
         stub = Stub()
         async with candidates(stub, "me") as [(client, me)]:
@@ -163,5 +163,5 @@ def test_an_error_of_the_work_is_told_and_the_lease_given_back() -> None:
     assert run(check()) == ""
 
 
-def test_identities_are_told_apart() -> None:
+def test_identities_are_unique() -> None:
     assert leading.own_identity() != leading.own_identity()

@@ -31,7 +31,7 @@ def test_where_there_is_no_lease_one_is_made() -> None:
 
 
 @pytest.mark.parametrize("seconds, written", [(15.0, 15), (1.0, 1), (1.5, 2), (15.9, 16)])
-def test_what_others_are_told_to_wait_is_never_shorter_than_the_lease(seconds: float, written: int) -> None:
+def test_the_duration_in_the_record_is_never_shorter_than_the_lease(seconds: float, written: int) -> None:
     me = Election("me", PLACE, Terms(lease=seconds, renew=0.9 * seconds, retry=0.5 * seconds))
     wanted = me.wanted(0.0, START)
     assert wanted is not None
@@ -46,7 +46,7 @@ WAITS |= {"as long as ours where nothing is said": (lease("other", duration=None
 
 
 @pytest.mark.parametrize("seen, wait", WAITS.values(), ids=WAITS)
-def test_a_lease_of_somebody_else_is_left_alone(seen: Lease, wait: float) -> None:
+def test_a_lease_of_another_candidate_is_not_written(seen: Lease, wait: float) -> None:
     me = Election("me", PLACE)
     me.saw(seen, 100.0)
     assert me.wanted(100.0 + wait - 0.1, START) is None
@@ -55,7 +55,7 @@ def test_a_lease_of_somebody_else_is_left_alone(seen: Lease, wait: float) -> Non
     assert (taken.spec.lease_transitions, taken.metadata.resource_version) == (5, "1")
 
 
-def test_a_lease_that_is_renewed_is_waited_for_anew() -> None:
+def test_a_renewed_lease_restarts_the_wait() -> None:
     me = Election("me", PLACE)
     me.saw(lease("other"), 0.0)
     me.saw(lease("other", 2, renew="t1"), 14.0)
@@ -78,7 +78,7 @@ def test_a_lease_that_was_given_back_is_taken_at_once() -> None:
 @pytest.mark.parametrize(
     "seen, follows", [(None, False), (lease("me"), False), (lease("other"), True), (lease(""), True)]
 )
-def test_who_takes_over_knows_that_there_was_somebody_before(seen: Lease | None, follows: bool) -> None:
+def test_a_new_leader_knows_that_there_was_another_holder(seen: Lease | None, follows: bool) -> None:
     me = Election("me", PLACE)
     me.saw(seen, 0.0)
     me.saw(lease("me", version=2), 20.0)
@@ -110,7 +110,7 @@ def test_a_leader_looks_only_when_in_doubt() -> None:
     assert me.must_read
 
 
-def test_what_is_given_back_names_nobody_and_ends_leadership() -> None:
+def test_a_released_lease_has_no_holder_and_ends_leadership() -> None:
     me = Election("me", PLACE)
     me.wrote(lease("me"), 0.0, 0.0)
     given = me.released(START)

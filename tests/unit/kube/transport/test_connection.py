@@ -80,7 +80,7 @@ def test_it_does_not_matter_how_it_is_cut(raw: bytes, data: st.DataObject) -> No
     assert answered(feed).body == b"hello"
 
 
-def test_names_of_headers_are_told_in_small_letters() -> None:
+def test_header_names_are_in_lower_case() -> None:
     assert answered(lambda connection: connection.data_received(SIZED)).headers["x-note"] == "a"
 
 
@@ -107,7 +107,7 @@ BREAKS: dict[str, tuple[Callable[[Connection], None], str]] = {
 
 
 @pytest.mark.parametrize("feed, why", BREAKS.values(), ids=BREAKS)
-def test_a_broken_answer_says_why(feed: Callable[[Connection], None], why: str) -> None:
+def test_a_broken_answer_has_a_reason(feed: Callable[[Connection], None], why: str) -> None:
     with pytest.raises(Broken, match=why):
         answered(feed)
 
@@ -141,7 +141,7 @@ def test_a_connection_answers_one_request_after_the_other() -> None:
     assert run(check()) == [b"hello", b"hello", b"", b"hello"]
 
 
-def test_an_idle_connection_on_which_something_is_said_is_given_up() -> None:
+def test_an_idle_connection_that_receives_bytes_is_closed() -> None:
     connection, wire = connected()
     connection.data_received(b"HTTP/1.1 408 Request Timeout\r\n\r\n")
     assert not connection.usable
@@ -156,7 +156,7 @@ def streaming(check: Callable[[Connection, Wire], Coroutine[Any, Any, None]]) ->
     run(started())
 
 
-def test_a_stream_is_held_back_while_nobody_reads() -> None:
+def test_a_stream_is_paused_while_it_is_not_read() -> None:
     async def check(connection: Connection, wire: Wire) -> None:
         answer = connection.send(b"GET")
         connection.data_received(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n")
@@ -169,7 +169,7 @@ def test_a_stream_is_held_back_while_nobody_reads() -> None:
     streaming(check)
 
 
-def test_a_stream_tells_what_came_before_it_broke() -> None:
+def test_a_stream_delivers_what_arrived_before_it_broke() -> None:
     async def check(connection: Connection, wire: Wire) -> None:
         answer = connection.send(b"GET")
         connection.data_received(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n")

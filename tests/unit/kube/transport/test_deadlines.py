@@ -51,7 +51,7 @@ def test_one_that_came_neither_fails_later_nor_keeps_the_next_from_failing() -> 
     assert virtualtime.run(check()) == (0.0, 40.0)
 
 
-def test_the_time_begins_anew_after_a_pause() -> None:
+def test_the_time_limit_restarts_after_a_pause() -> None:
     async def check() -> float:
         deadlines = Deadlines(SECONDS)
         await (await asked(deadlines))[1]

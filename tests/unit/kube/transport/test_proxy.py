@@ -128,7 +128,7 @@ def test_a_proxy_over_tls_that_the_system_does_not_trust_is_left(tmp_path: Path)
 
 
 @pytest.mark.parametrize("reply", [b"HTTP/1.1 407 Who are you\r\n\r\n", b"what?\r\n\r\n"], ids=["407", "no HTTP"])
-def test_a_proxy_that_says_no_is_named(reply: bytes, tmp_path: Path) -> None:
+def test_a_proxy_that_refuses_is_named(reply: bytes, tmp_path: Path) -> None:
     with pytest.raises(errors.Unreachable, match=r"the proxy 127.0.0.1:\d+ refused a tunnel to"):
         through(ConnectProxy(reply), tmp_path)
 
@@ -141,7 +141,7 @@ def test_a_socks_proxy_opens_the_way(opened: bytes, tmp_path: Path) -> None:
     assert proxy.told[1][:-2] == b"\5\1\0\1" + ADDRESS
 
 
-def test_a_socks_proxy_is_told_the_login_it_asks_for(tmp_path: Path) -> None:
+def test_a_socks_proxy_gets_the_login_that_it_requests(tmp_path: Path) -> None:
     proxy = SocksProxy(WITH_LOGIN, b"\1\0", OPENED["IPv4"])
     assert through(proxy, tmp_path, "socks5h") == "n1"
     assert proxy.told[:2] == [b"\5\2\0\2", b"\1\2me\2pw"]
@@ -157,6 +157,6 @@ SOCKS_REFUSALS = {
 
 
 @pytest.mark.parametrize("replies, words", SOCKS_REFUSALS.values(), ids=SOCKS_REFUSALS)
-def test_a_socks_proxy_that_says_no_is_named(replies: tuple[bytes, ...], words: str, tmp_path: Path) -> None:
+def test_a_socks_proxy_that_refuses_is_named(replies: tuple[bytes, ...], words: str, tmp_path: Path) -> None:
     with pytest.raises(errors.Unreachable, match=rf"refused a tunnel to .*{words}"):
         through(SocksProxy(*replies), tmp_path, "socks5")

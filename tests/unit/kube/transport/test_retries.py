@@ -57,7 +57,7 @@ def test_jitter_lengthens_a_pause_by_a_tenth_at_most() -> None:
 
 
 @given(st.floats(1, 1000), st.integers(1, 50), st.lists(st.floats(0, 1), max_size=200))
-def test_a_bucket_never_lets_through_more_than_it_says(rate: float, burst: int, gaps: list[float]) -> None:
+def test_a_bucket_never_exceeds_its_rate(rate: float, burst: int, gaps: list[float]) -> None:
     bucket, now, sent = Bucket(rate, burst), 0.0, list[float]()
     for gap in gaps:
         now += gap

@@ -128,7 +128,7 @@ def test_the_server_learns_who_calls() -> None:
     assert with_client(check) == (USER_AGENT, "application/json")
 
 
-def test_a_server_that_says_nothing_is_given_up() -> None:
+def test_a_silent_server_times_out() -> None:
     async def check(stub: Stub, client: Client, clock: HandClock) -> None:
         await client.get(N1)
 

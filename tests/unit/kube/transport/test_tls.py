@@ -70,7 +70,7 @@ def test_the_name_to_expect_can_be_given(folder: Path) -> None:
     assert asking(folder, "NAMED_SERVER", name="kube.test").asked
 
 
-def test_a_server_nobody_vouches_for_is_refused(folder: Path) -> None:
+def test_a_server_without_a_trusted_authority_is_refused(folder: Path) -> None:
     with pytest.raises(errors.Unreachable, match="is not trusted: unable to get local issuer certificate"):
         asking(folder, trust=Trust())
 
@@ -79,7 +79,7 @@ def test_without_verification_any_server_is_believed(folder: Path) -> None:
     assert asking(folder, "NAMED_SERVER", trust=Trust(insecure=True)).asked
 
 
-def test_a_certificate_says_who_we_are(folder: Path) -> None:
+def test_a_client_certificate_is_the_identity(folder: Path) -> None:
     (asked,) = asking(folder, asks=True, certificate=ALICE).asked
     assert asked.peer["subject"] == ((("commonName", "alice"),),)
 

@@ -45,9 +45,7 @@ def test_it_has_synced_once_the_last_page_is_in_the_store() -> None:
 
 
 @pytest.mark.parametrize("offered, options", WAYS.values(), ids=WAYS)
-def test_whoever_wants_to_know_how_things_are_now_does_not_depend_on_a_stream_that_fell_silent(
-    offered: bool, options: Options
-) -> None:
+def test_a_relist_does_not_depend_on_a_silent_stream(offered: bool, options: Options) -> None:
     async def check() -> list[str]:
         stub = Stub(offers_initial=offered)
         stub.put("pods", pod("a"))
@@ -61,7 +59,7 @@ def test_whoever_wants_to_know_how_things_are_now_does_not_depend_on_a_stream_th
 
 
 @pytest.mark.parametrize("turns", [0, 1, 2, 3, 5, 8])
-def test_a_wish_is_heard_whatever_the_informer_is_at(turns: int) -> None:
+def test_a_relist_can_be_requested_in_every_state(turns: int) -> None:
     """Right after the first look it opens a stream, which it would follow for minutes."""
 
     async def check() -> int:
@@ -83,7 +81,7 @@ class Unhurried(SystemClock):
         await asyncio.Event().wait()
 
 
-def test_a_stream_that_is_left_for_a_wish_is_no_failure_to_wait_after() -> None:
+def test_a_stream_that_a_relist_ends_causes_no_back_off() -> None:
     """As it was for a new leader: it looked again up to a minute later, and pods waited."""
 
     async def check() -> int:
@@ -99,7 +97,7 @@ def test_a_stream_that_is_left_for_a_wish_is_no_failure_to_wait_after() -> None:
     assert run(check()) == 4
 
 
-def test_a_wish_does_not_wait_for_the_turn_of_an_informer_that_failed() -> None:
+def test_a_relist_skips_the_back_off_of_a_failed_informer() -> None:
     async def check() -> list[str]:
         stub = Stub()
         stub.put("pods", pod("a"))
@@ -112,7 +110,7 @@ def test_a_wish_does_not_wait_for_the_turn_of_an_informer_that_failed() -> None:
     assert run(check()) == ["+a", "+b"]
 
 
-def test_a_look_that_began_before_it_was_wished_for_does_not_count() -> None:
+def test_a_list_that_began_before_the_request_does_not_count() -> None:
     async def check() -> int:
         stub = Stub()
         stub.put("pods", pod("a"))
@@ -123,7 +121,7 @@ def test_a_look_that_began_before_it_was_wished_for_does_not_count() -> None:
     assert run(check()) >= 2
 
 
-def test_a_deleted_object_is_told_with_its_final_state() -> None:
+def test_a_deleted_object_is_delivered_with_its_final_state() -> None:
     async def check() -> tuple[str | None, str | None]:
         stub = Stub()
         stub.put("pods", pod("a"))

@@ -1,4 +1,4 @@
-"""Whatever servers and networks do to it, an informer's store becomes what the server has; nothing is told twice."""
+"""An informer's store converges to the server's state through any fault, and no change is delivered twice."""
 
 import asyncio
 import logging
@@ -88,7 +88,7 @@ def faults(kinds: dict[str, Fault]) -> st.SearchStrategy[list[Fault]]:
 
 
 @holds_for(STEPS, faults(ANSWERS), faults(STREAMS), st.booleans(), examples=25)
-def test_the_store_converges_and_every_change_is_told_once(
+def test_the_store_converges_and_every_change_is_delivered_once(
     steps: list[tuple[Any, ...]], answers: list[Fault], streams: list[Fault], by_list: bool
 ) -> None:
     async def check() -> None:
@@ -135,7 +135,7 @@ def _replayed(watcher: Watcher) -> dict[tuple[str, str], str]:
     return {key: each.metadata.resource_version for key, each in known.items()}
 
 
-def test_a_server_that_is_away_is_told_of_at_first_rarely_later_and_when_it_is_back(
+def test_an_outage_is_logged_at_its_start_rarely_later_and_at_its_end(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def check() -> None:

@@ -1,4 +1,4 @@
-"""A large cluster is told piece by piece: whoever has a lease to renew or a question to answer gets a turn between."""
+"""A large cluster is delivered in pieces, so that other tasks run in between."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ from tests.unit.kube.stub import Stub, access, serving
 from tests.unit.kube.watching import pod
 
 
-def test_others_get_their_turn_while_many_objects_are_told() -> None:
+def test_other_tasks_run_while_many_objects_are_delivered() -> None:
     async def check() -> list[int]:
         stub, heard, turns = Stub(), list[str](), list[int]()
         for number in range(3 * informer.AT_ONCE):

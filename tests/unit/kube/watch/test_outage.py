@@ -1,4 +1,4 @@
-"""A failure that goes on is told of at its beginning, ever more rarely, and when it is over."""
+"""A lasting failure is logged when it begins, ever more rarely, and when it ends."""
 
 from collections.abc import Iterable
 
@@ -23,13 +23,13 @@ def test_lines_come_at_growing_distances() -> None:
     ]
 
 
-def test_its_end_is_told_once_with_how_long_it_took() -> None:
+def test_its_end_is_logged_once_with_its_duration() -> None:
     outage = Outage()
     told(outage, range(100, 160))
     assert (outage.worked(160), outage.worked(161)) == (60, None)
 
 
-def test_what_never_failed_is_not_told_to_work() -> None:
+def test_success_without_an_outage_is_not_logged() -> None:
     assert Outage().worked(5) is None
 
 
@@ -41,7 +41,7 @@ def test_what_fails_again_at_once_goes_on_where_it_was() -> None:
     assert lines == [0, 1, 16, 17, 46, 47]
 
 
-def test_after_a_healthy_while_the_next_failure_is_told_at_once() -> None:
+def test_after_a_healthy_period_the_next_failure_is_logged_at_once() -> None:
     outage = Outage()
     told(outage, range(10))
     outage.worked(10)

@@ -38,7 +38,7 @@ def test_seen_again(thing: Thing, changes: list[Change[Pod]]) -> None:
 
 
 @pytest.mark.parametrize("thing, changes", PUTS.values(), ids=PUTS)
-def test_a_look_at_everything_tells_the_same(thing: Thing, changes: list[Change[Pod]]) -> None:
+def test_a_complete_list_makes_the_same_changes(thing: Thing, changes: list[Change[Pod]]) -> None:
     store = Store[Pod]()
     store.put(pod(1))
     found = ListedObjects(store)

@@ -194,7 +194,7 @@ def test_backoff_grows_to_its_limit_and_stays_there(chances: list[float]) -> Non
     assert waits == pytest.approx(expected)
 
 
-def test_backoff_starts_anew_after_a_healthy_while() -> None:
+def test_the_back_off_is_reset_after_a_healthy_period() -> None:
     count = backoff.BackoffManager()
     waited = count.failed(0.0, 0.0) + count.failed(1.0, 0.0)
     assert waited == pytest.approx(3 * backoff.REFLECTOR.first)

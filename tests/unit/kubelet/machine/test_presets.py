@@ -99,7 +99,7 @@ def test_devices_sit_in_their_zones(name: str, resource: str) -> None:
 
 
 @pytest.mark.parametrize("name, rows", {"epyc-nps1": (10, 32), "epyc-nps4": (10, 12, 12, 12, 32, 32, 32, 32)}.items())
-def test_epyc_distances_tell_the_own_socket_from_the_other(name: str, rows: tuple[int, ...]) -> None:
+def test_epyc_distances_distinguish_the_own_socket_from_the_other(name: str, rows: tuple[int, ...]) -> None:
     assert presets.machine(name).zones[0].distances == rows
 
 

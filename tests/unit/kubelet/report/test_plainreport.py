@@ -128,7 +128,7 @@ def test_nfd_signs_nothing_on_an_empty_node() -> None:
 
 
 @pytest.mark.parametrize("publisher, placed", [("rte", True), ("nfd", False)])
-def test_only_the_exporter_tells_where_containers_are(publisher: Publisher, placed: bool) -> None:
+def test_only_the_exporter_reports_where_containers_are(publisher: Publisher, placed: bool) -> None:
     node = Node(machine(), "single-numa-node")
     assert (plainreport.of("worker-7", node.kubelet, node.state, publisher).placement is not None) == placed
 

@@ -56,7 +56,7 @@ def test_memory_is_what_the_memory_manager_has() -> None:
     assert amounts(node, "hugepages-2Mi")[0] == Amounts(GIB, GIB, 3 * GIB // 4)
 
 
-def test_memory_that_nobody_manages_is_not_listed() -> None:
+def test_unmanaged_memory_is_not_listed() -> None:
     assert amounts(Node(machine(), memory_policy="None"), "memory") == [None, None]
 
 
@@ -97,7 +97,7 @@ def test_settings_are_in_the_kubelets_words() -> None:
     assert topology.facts.kubelet == KubeletBuild(version="v1.35", feature_gates={"PodLevelResources": False})
 
 
-def test_the_managers_books_are_published() -> None:
+def test_the_managers_checkpoints_are_published() -> None:
     node = Node(machine(cores=2), "restricted")
     node.placed(simple("a", cpu=3, memory="9Gi"))
     facts = written(node).facts
@@ -129,7 +129,7 @@ def test_devices_are_counted_by_zone_set() -> None:
     )
 
 
-def test_placements_tell_what_each_container_holds() -> None:
+def test_placements_show_what_each_container_holds() -> None:
     node = Node(machine(devices={NIC: plugin(0, 1)}), "single-numa-node")
     node.placed(simple("a", cpu=2, nic=1))
     block, held = (
@@ -141,7 +141,7 @@ def test_placements_tell_what_each_container_holds() -> None:
     assert written(node).facts.placements == (placed,)
 
 
-def test_placements_tell_what_init_containers_still_hold() -> None:
+def test_placements_show_what_init_containers_still_hold() -> None:
     node = Node(machine(), "single-numa-node")
     node.placed(pod("a", guaranteed("app", "500m"), init=[guaranteed("init", 3)]))
     assert held_cpus(node) == {"init": 0b1110}

@@ -79,7 +79,7 @@ NOT_PREFERRED = {
 
 
 @pytest.mark.parametrize("lists, best", NOT_PREFERRED.values(), ids=NOT_PREFERRED)
-def test_where_nobody_agrees_the_mask_comes_close_to_what_the_neediest_wants(
+def test_without_agreement_the_mask_comes_close_to_what_the_neediest_wants(
     lists: list[HintList], best: tuple[int, ...]
 ) -> None:
     assert spelled(merged("best-effort", *({"r": each} for each in lists)).best) == (best, False)
@@ -103,7 +103,7 @@ def test_single_numa_node_looks_at_preferred_single_zones_only(
 @pytest.mark.parametrize(
     "policy, best", [("restricted", (FOUR, False)), ("single-numa-node", (None, False)), ("best-effort", (FOUR, False))]
 )
-def test_the_best_hint_is_told_even_where_it_is_refused(policy: TopologyPolicy, best: object) -> None:
+def test_the_best_hint_is_reported_even_where_it_is_refused(policy: TopologyPolicy, best: object) -> None:
     assert spelled(merged(policy, {"a": hints(0)}, {"b": hints(1)}).best) == best
 
 

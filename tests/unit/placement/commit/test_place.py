@@ -157,7 +157,7 @@ def test_a_pod_of_unknown_kind_stays_where_it_may_be(row: Row) -> None:
     assert row.pending[0] == stranger
 
 
-def test_pods_that_ask_for_nothing_disturb_nobody(row: Row) -> None:
+def test_pods_that_ask_for_nothing_disturb_no_other(row: Row) -> None:
     row.place(pod("a", nodes.burstable("app")))
     assert row.place(simple("b", 4)).path is Path.EITHER_WAY
 

@@ -42,5 +42,5 @@ def test_nothing_is_known_of_nodes_without_a_report() -> None:
     assert nodeview.of(cluster.engine, "nowhere") is None
 
 
-def test_the_reference_flavour_keeps_no_books() -> None:
+def test_the_reference_flavour_keeps_no_ledger() -> None:
     assert nodeview.of(Engine(Settings(flavour="reference")), servers.node("a").metadata.name) is None

@@ -121,7 +121,7 @@ def test_a_container_bound_to_the_zone_of_its_init_container_says_so() -> None:
     assert (found.container, found.after_init) == ("app", True)
 
 
-def test_an_init_container_without_cpus_of_its_own_binds_nobody() -> None:
+def test_an_init_container_without_cpus_of_its_own_binds_no_container() -> None:
     found = refused(pod(8, init=[made.container("i", cpu="500m")]), rules(), cpus=(6, 7))
     assert not found.after_init
 

@@ -100,7 +100,7 @@ def test_others_that_are_to_come_take_their_room_first() -> None:
     assert node.said(pod, ["uid-p0", "uid-p1"], [other])
 
 
-def test_whoever_is_promised_a_zone_is_left_enough_of_it() -> None:
+def test_a_nominated_pod_is_left_enough_of_its_zone() -> None:
     node, small = filled(4, 2), trainer("p", gpus=1)
     assert not node.whatif(small).leaves_room(node.row, ["uid-p1"], [trainer("promised", gpus=4)])
     # There is room for both; but once the first zone is free, it is where the small one may end up.
@@ -108,7 +108,7 @@ def test_whoever_is_promised_a_zone_is_left_enough_of_it() -> None:
     assert node.whatif(small).leaves_room(node.row, ["uid-p0"], [trainer("promised", gpus=3)])
 
 
-def test_a_promise_that_cannot_be_kept_anyway_keeps_nobody_out() -> None:
+def test_a_promise_that_cannot_be_kept_anyway_keeps_no_pod_out() -> None:
     node = filled(4, 2)
     assert node.whatif(trainer("p", gpus=1)).leaves_room(node.row, [], [trainer("promised", gpus=4)])
 

@@ -33,7 +33,7 @@ AGREEING: dict[str, list[tuple[Pod, Forecast | None]]] = {
 
 
 @pytest.mark.parametrize("pods", AGREEING.values(), ids=AGREEING)
-def test_what_was_foretold_and_the_model_says_too_is_predicted(pods: list[tuple[Pod, Forecast | None]]) -> None:
+def test_a_forecast_that_the_model_confirms_is_predicted(pods: list[tuple[Pod, Forecast | None]]) -> None:
     ledger = seen(words.facts(), *pods)
     ledger.row(words.NODE)
     found = {uid: ledger.holding(uid) for uid in ("uid-a", "uid-b")}
@@ -58,13 +58,13 @@ def test_a_running_pod_is_in_the_zones_that_either_names() -> None:
     assert words.bounds(ledger) == [(3, 8), (8, 8), (3, 8)]
 
 
-def test_a_running_pod_that_the_model_has_no_place_for_is_where_it_was_foretold() -> None:
+def test_a_running_pod_that_the_model_has_no_place_for_is_where_its_forecast_says() -> None:
     """Somebody who sat there has gone since the report."""
     ledger = seen(words.agent((4, 4)), (words.running(A), ONE))
     assert words.bounds(ledger) == [(4, 4), (-1, -1)]
 
 
-def test_under_a_policy_that_forces_nobody_it_may_be_anywhere() -> None:
+def test_under_a_policy_that_enforces_nothing_it_may_be_anywhere() -> None:
     ledger = seen(words.facts(policy="best-effort"), (words.running(A), ONE))
     assert words.bounds(ledger) == ANYWHERE
 

@@ -149,7 +149,7 @@ def test_devices_without_a_zone_are_charged_to_the_node() -> None:
     assert (row.homeless[2], row.settled_homeless[2]) == (1, 4)
 
 
-def test_pods_of_one_name_are_told_apart_by_uid() -> None:
+def test_pods_of_one_name_are_distinguished_by_uid() -> None:
     ledger = words.ledger()
     ledger.report(words.signed((8, 8)))
     ledger.seen(words.pod("web-0", 2, uid="old"), 1.0)
@@ -168,7 +168,7 @@ def test_a_pod_on_two_nodes_is_counted_and_kept_on_both() -> None:
     assert ledger.problems[Problem.POD_ON_TWO_NODES] == 1
 
 
-def test_a_pod_that_somebody_else_bound_elsewhere_frees_our_node_when_our_bind_fails() -> None:
+def test_a_pod_that_another_scheduler_bound_frees_our_node_when_our_bind_fails() -> None:
     ledger, pod = words.ledger(), words.pod("a")
     ledger.report(words.facts())
     ledger.predict(NODE, pod, words.held(pod, 0))

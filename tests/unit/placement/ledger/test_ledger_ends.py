@@ -86,7 +86,7 @@ def test_word_of_the_end_ends_the_charge_of_a_deleted_pod() -> None:
     assert (words.free(ledger), ledger.tick(140.0)) == ([8, 8], NOTHING)
 
 
-def test_a_deletion_told_twice_does_not_last_longer() -> None:
+def test_a_repeated_deletion_does_not_last_longer() -> None:
     ledger = with_pod(covered=False)
     ledger.gone(words.running(A), 100.0)
     assert ledger.gone(words.running(A), 120.0) == NOTHING
@@ -179,7 +179,7 @@ def test_an_end_in_doubt_is_settled_by_the_report_after_the_next() -> None:
     assert words.bounds(ledger)[0] == (6, 6)
 
 
-def test_the_end_of_a_pod_may_be_in_a_report_before_anybody_tells() -> None:
+def test_the_end_of_a_pod_may_be_in_a_report_before_the_watch_shows_it() -> None:
     other = words.pod("b")
     ledger = with_pod(covered=True)
     ledger.seen(words.running(other), 2.0)

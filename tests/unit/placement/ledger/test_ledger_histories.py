@@ -178,7 +178,7 @@ lists = st.lists(st.sampled_from(said), max_size=4, unique_by=lambda each: (each
 
 @given(data=st.data())
 @settings(max_examples=50)
-def test_pods_that_are_told_again_are_passed_over_and_nothing_is_missed(data: st.DataObject) -> None:
+def test_unchanged_pods_are_skipped_and_nothing_is_missed(data: st.DataObject) -> None:
     pair, now = Pair(), 0.0
     for uid in ("a", "aagain", "c"):
         pair.seen(words.running(words.pod(uid[0], 2, node="n1", uid=uid)), now)

@@ -33,7 +33,7 @@ def test_a_running_pod_is_not_covered_by_reports_of_other_pods_however_many(excl
 
 
 @kinds
-def test_a_fingerprint_of_pods_that_nobody_knows_confirms_nobody_for_a_while(exclusive: bool) -> None:
+def test_a_fingerprint_of_unknown_pods_confirms_no_pod_for_a_while(exclusive: bool) -> None:
     ledger = running(exclusive)
     for number in range(PATIENT - 1):
         ledger.report(words.signed((6, 8 - number % 2), "x", exclusive_only=exclusive))

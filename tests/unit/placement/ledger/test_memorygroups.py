@@ -53,7 +53,7 @@ def test_a_pending_block_binds_its_zones_and_nothing_is_vague() -> None:
     assert (row(ledger).entries, [amount // GIB for amount in words.by_zone(row(ledger), MEMORY)]) == ((), [0, 7, 8])
 
 
-def test_on_a_node_that_reports_no_groups_pods_tell_them() -> None:
+def test_on_a_node_that_reports_no_groups_they_follow_from_pods() -> None:
     ledger = words.ledger()
     ledger.report(facts(holds(B, 0b100), groups=None, free=(8, 8, 7)))
     ledger.seen(words.running(B), 1.0)
@@ -74,7 +74,7 @@ def test_a_deleted_pod_may_still_be_in_the_report_that_pods_explain(free: tuple[
 
 
 @pytest.mark.parametrize("free", [(8, 7, 7), (8, 8, 8)], ids=["more is in use", "less is in use"])
-def test_pods_that_do_not_explain_the_report_tell_no_groups(free: tuple[int, int, int]) -> None:
+def test_no_groups_follow_from_pods_that_do_not_explain_the_report(free: tuple[int, int, int]) -> None:
     ledger = words.ledger()
     ledger.report(facts(holds(B, 0b100), groups=None, free=free))
     ledger.seen(words.running(B), 1.0)
@@ -122,7 +122,7 @@ def test_a_group_lasts_while_a_block_of_it_does() -> None:
     assert row(ledger).groups == groups
 
 
-def test_a_group_of_a_pod_that_nobody_knows_may_have_ended_with_it() -> None:
+def test_a_group_of_an_unknown_pod_may_have_ended_with_it() -> None:
     groups = Groups((0b011, 0b011, 0b100), 0b111)
     ledger = words.ledger()
     ledger.report(facts(holds(A, 0b011), holds(B, 0b100), groups=groups))

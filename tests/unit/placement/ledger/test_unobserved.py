@@ -97,7 +97,7 @@ ANYWHERE: dict[str, tuple[Pod, RowFacts, list[Entry]]] = {
 
 
 @pytest.mark.parametrize("pod, facts, entries", ANYWHERE.values(), ids=ANYWHERE)
-def test_a_pod_that_nobody_saw_may_hold(pod: Pod, facts: RowFacts, entries: list[Entry]) -> None:
+def test_an_unobserved_pod_may_hold(pod: Pod, facts: RowFacts, entries: list[Entry]) -> None:
     assert anywhere(pod, facts) == tuple(entries)
 
 
@@ -124,7 +124,7 @@ def test_memory_is_hidden_until_a_later_container_starts(memory: bool, hidden: l
     assert [each.column for each in unobserved.hidden(made, 0b01, facts, resources, memory=memory)] == hidden
 
 
-def test_nothing_is_hidden_of_what_comes_from_the_managers_books() -> None:
+def test_nothing_is_hidden_of_what_comes_from_the_managers_checkpoints() -> None:
     facts = words.with_memory((8, 8), (8, 8), from_checkpoints=frozenset({"cpu"}))
     made, resources = program(init(SETUP), facts)
     assert [each.column for each in unobserved.hidden(made, 0b01, facts, resources, memory=True)] == [MEMORY]

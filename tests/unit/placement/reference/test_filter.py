@@ -139,7 +139,12 @@ TOP: dict[str, tuple[Pod, frozenset[str] | None, Seen, FilterResult]] = {
     "stale data, burstable": (pod(RELAXED), PRESENT, STALE, FilterResult(status.STALE)),
     "stale data, a device of best-effort": (pod(container(nic=0)), PRESENT, STALE, FilterResult(status.STALE)),
     "no report": (pod(BIG), PRESENT, UNKNOWN, filter.PASSES),
-    "a refusal is told to the cache": (pod(THREE), PRESENT, FULL, FilterResult(status.CONTAINER, rejects_node=True)),
+    "a refusal is passed on to the cache": (
+        pod(THREE),
+        PRESENT,
+        FULL,
+        FilterResult(status.CONTAINER, rejects_node=True),
+    ),
 }
 
 
@@ -168,7 +173,7 @@ PREEMPTIONS: dict[str, tuple[Preemption, Status]] = {
 
 
 @pytest.mark.parametrize("preemption, expected", PREEMPTIONS.values(), ids=PREEMPTIONS)
-def test_victims_are_taken_off_first_and_their_node_is_not_told_on(preemption: Preemption, expected: Status) -> None:
+def test_victims_are_removed_first_and_their_node_is_not_marked(preemption: Preemption, expected: Status) -> None:
     seen = made.seen(zone(0, cpu=1, memory="1Gi"), zone(1, memory="1Gi"))
     assert filter.decide(demand.of(pod(THREE)), PRESENT, seen, preemption) == FilterResult(expected)
 

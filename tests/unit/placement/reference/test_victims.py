@@ -26,8 +26,8 @@ def test_a_cycle_begins_without_victims() -> None:
 
 def test_what_is_removed_is_a_victim_until_it_is_added_again() -> None:
     assert begun(ONE, TWO, ONE).pods == (ONE, TWO)
-    cycle, told = victims.add_pod(begun(ONE, TWO), ONE)
-    assert (cycle.pods, told) == ((TWO,), status.SUCCESS)
+    cycle, result = victims.add_pod(begun(ONE, TWO), ONE)
+    assert (cycle.pods, result) == ((TWO,), status.SUCCESS)
 
 
 def test_adding_a_pod_that_is_no_victim_changes_nothing() -> None:

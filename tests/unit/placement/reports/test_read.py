@@ -62,7 +62,7 @@ def test_a_plugin_without_devices_is_known_all_the_same() -> None:
     assert facts.supplies[NIC] == Supply(size=(0, 0), allocatable=(0, 0), free=(0, 0))
 
 
-def test_cores_tell_how_many_threads_are_free() -> None:
+def test_cores_show_how_many_threads_are_free() -> None:
     node = Node(machine(cores=3, threads=2), "single-numa-node")
     node.placed(simple("a", cpu=2))
     facts = ours(node)
@@ -233,7 +233,7 @@ def test_any_mixture_of_facts_is_read(topology: NodeTopology) -> None:
     assert facts.groups is None or all(cells < 1 << width for cells in facts.groups.cells)
 
 
-def test_init_containers_are_deducted_in_the_managers_books() -> None:
+def test_init_containers_are_deducted_in_the_managers_checkpoints() -> None:
     node = Node(machine(), "single-numa-node")
     node.placed(pod("a", guaranteed("app", "500m"), init=[guaranteed("init", 3)]))
     assert ours(node).supplies["cpu"].free == (0, 4)

@@ -19,7 +19,7 @@ from tests.unit.placement.written import worker, zones
 PLAIN = frozenset({Assumption.CPU_POLICY_FROM_AMOUNTS, Assumption.MEMORY_POLICY_FROM_AMOUNTS})
 
 
-def test_amounts_tell_the_policies() -> None:
+def test_the_policies_follow_from_amounts() -> None:
     facts = read.read(zones((8000, 7000, 7000), memory=(4, 3, 3)), worker(cpu=8))
     assert (facts.rules.static_cpus, facts.rules.static_memory) == (True, True)
     assert facts.assumptions >= PLAIN | {Assumption.CPU_OPTIONS_NONE, Assumption.CORES_UNKNOWN}
@@ -31,12 +31,12 @@ def test_nothing_to_allocate_means_no_static_policy() -> None:
     assert facts.assumptions == PLAIN | {Assumption.PLACEMENTS_UNKNOWN}
 
 
-def test_parts_of_cpus_are_nobodys_exclusively() -> None:
+def test_parts_of_cpus_are_not_exclusive() -> None:
     facts = read.read(zones((8000, 7500, 2999)), worker(cpu=8))
     assert facts.supplies["cpu"] == Supply(size=(8,), allocatable=(7,), free=(2,))
 
 
-def test_without_a_core_map_nobody_knows_how_cpus_are_split() -> None:
+def test_without_a_core_map_it_is_unknown_how_cpus_are_split() -> None:
     rules = read.read(zones((8000, 7000, 7000)), worker()).rules
     assert (rules.sockets, rules.regular) == ((), False)
 

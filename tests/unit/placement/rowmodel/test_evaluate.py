@@ -180,7 +180,7 @@ def test_memory_of_a_type_that_the_node_lacks_is_not_decided() -> None:
     assert PAGES not in nodes.machine().memory_types
 
 
-def test_devices_that_no_plugin_serves_here_are_nobodys_business() -> None:
+def test_devices_that_no_plugin_serves_here_are_ignored() -> None:
     assert asked(Node(nodes.machine(), "single-numa-node"), simple("p", 1, nic=1)).fits
 
 

@@ -72,7 +72,7 @@ def test_devices_of_several_zones_leave_a_choice() -> None:
     assert [entry for entry in verdict.entries if entry.column > MEMORY] == [Entry(2, 1, 0b11)]
 
 
-def test_a_choice_of_devices_may_decide_and_nobody_knows_it() -> None:
+def test_an_unknown_choice_of_devices_may_decide() -> None:
     node = Node(nodes.machine(devices={NIC: nodes.plugin((0, 1), 0)}), "single-numa-node")
     verdict = asked(node, pod("p", guaranteed("a", 1, nic=1), guaranteed("b", 4, nic=1)))
     assert verdict.shortfall
@@ -124,7 +124,7 @@ def test_sizes_that_the_report_leaves_open_leave_restricted_open() -> None:
     assert asked(Node(machine, "single-numa-node"), simple("p", 4), unknown_size={CPU: 2}).fits
 
 
-def test_groups_that_nobody_knows_leave_every_zone_open_once_memory_is_in_use() -> None:
+def test_unknown_groups_leave_every_zone_open_once_memory_is_in_use() -> None:
     node = Node(nodes.machine(), "restricted")
     assert asked(node, simple("p", 1), groups=None).fits
     node.placed(simple("first", 1))
@@ -134,7 +134,7 @@ def test_groups_that_nobody_knows_leave_every_zone_open_once_memory_is_in_use() 
     assert asked(Node(nodes.machine(), "single-numa-node"), simple("p", 1), groups=None).possible == ((1,),)
 
 
-def test_cores_that_nobody_knows_leave_whole_cores_open() -> None:
+def test_unknown_cores_leave_whole_cores_open() -> None:
     node = Node(
         nodes.machine(threads=2),
         "none",

@@ -102,7 +102,7 @@ def test_a_report_becomes_a_row() -> None:
     assert made.full_core_cpus == (12, 12)
 
 
-def test_devices_of_which_none_is_healthy_are_told_apart() -> None:
+def test_devices_of_which_none_is_healthy_are_distinguished() -> None:
     resources = Resources()
     assert state.of(facts(), resources).broken == {resources.column("nic")}
     wide = (DeviceClass(resource="nic", zones=0b011, size=1, free=0),)

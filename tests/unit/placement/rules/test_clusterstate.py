@@ -25,7 +25,7 @@ class Diary:
         self.entries.append(f"-{assigned.uid}@{assigned.row}")
 
 
-def test_a_follower_is_told_what_is_there_and_then_what_changes() -> None:
+def test_a_follower_is_notified_of_what_is_there_and_then_of_changes() -> None:
     world, diary = worlds.world([worlds.node("a"), worlds.node("b")], {"a": [worlds.pod()]}), Diary()
     world.follow(diary)
     world.put_pod("a/0", 1, worlds.pod())

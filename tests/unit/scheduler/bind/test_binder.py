@@ -130,7 +130,7 @@ def test_refusals_say_nothing_about_an_earlier_try_that_got_no_answer(
     assert story.recorded() == [recorded]
 
 
-def test_without_the_lease_nothing_is_sent_and_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_lease_nothing_is_sent_and_nothing_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     story = Story(monkeypatch)
     story.leads = False
     assert (story.recorded(), story.sent) == ([], 0)

@@ -17,7 +17,7 @@ def pod(name: str, uid: str = "") -> ObjectMeta:
     return ObjectMeta(name=name, namespace="default", uid=uid or f"uid-{name}")
 
 
-def told(times: int = 0) -> PodHistories:
+def recorded(times: int = 0) -> PodHistories:
     kept = PodHistories(lambda: 5.0)
     for number in range(times):
         kept.record(pod("p"), "tried", attempt=number)
@@ -25,7 +25,7 @@ def told(times: int = 0) -> PodHistories:
 
 
 def test_a_story_is_found_by_name_and_by_uid() -> None:
-    kept = told(2)
+    kept = recorded(2)
     kept.record(pod("q"), "waits")
     for key in ("default/p", "uid-p"):
         (story,) = kept.of(key)
@@ -36,7 +36,7 @@ def test_a_story_is_found_by_name_and_by_uid() -> None:
 
 
 def test_two_pods_of_one_name_have_two_stories_the_latest_last() -> None:
-    kept = told()
+    kept = recorded()
     for uid in ("first", "second"):
         kept.record(pod("p", uid), "waits")
     assert [story.uid for story in kept.of("default/p")] == ["first", "second"]
@@ -44,7 +44,7 @@ def test_two_pods_of_one_name_have_two_stories_the_latest_last() -> None:
 
 def test_of_a_long_story_the_middle_is_left_out_and_counted() -> None:
     many = FIRST_LINES + LAST_LINES + 10
-    (story,) = told(many).of("default/p")
+    (story,) = recorded(many).of("default/p")
     numbers = [line.about["attempt"] for line in story.lines]
     assert numbers == [*range(FIRST_LINES), *range(many - LAST_LINES, many)]
     assert story.left_out == 10
@@ -57,7 +57,7 @@ def test_of_many_pods_those_not_heard_of_for_longest_are_forgotten() -> None:
     assert [len(kept.of(f"default/{name}")) for name in "abc"] == [1, 0, 1]
 
 
-def test_somebody_who_keeps_nothing_keeps_nothing() -> None:
+def test_the_silent_history_keeps_nothing() -> None:
     SILENT.record(pod("p"), "waits")
     assert len(SILENT) == 0
 
@@ -68,7 +68,7 @@ def test_the_log_has_the_same_with_name_and_uid_in_every_line(verbosity: int, li
     before = logger.handlers[:], logger.propagate, logger.level
     log.start("text", verbosity, stream)
     try:
-        kept = told(1)
+        kept = recorded(1)
         kept.warn(pod("p"), "turned away", why="TopologyAffinityError")
     finally:
         logger.handlers[:], logger.propagate = before[0], before[1]

@@ -23,7 +23,7 @@ from tests.unit.scheduler import waitingpods
 Play = Callable[[Publisher, Cluster], Awaitable[None]]
 
 
-def told(play: Play, pods: int = 1) -> tuple[list[Tree], list[Tree]]:
+def recorded(play: Play, pods: int = 1) -> tuple[list[Tree], list[Tree]]:
     """Events, and the pods, after some publishing on an embedded cluster without nodes."""
 
     async def run() -> tuple[list[Tree], list[Tree]]:
@@ -56,7 +56,7 @@ def test_a_refused_pod_gets_an_event_and_a_condition() -> None:
             seen(pod(embedded)), PendingReason("Unschedulable", "0/1 nodes are available: 1 Insufficient cpu.")
         )
 
-    events, pods = told(play)
+    events, pods = recorded(play)
     assert [(each["reason"], each["action"], each["type"], each["note"]) for each in events] == [
         ("FailedScheduling", "Scheduling", "Warning", "0/1 nodes are available: 1 Insufficient cpu.")
     ]
@@ -74,7 +74,7 @@ def test_a_condition_that_says_the_same_is_not_written_again() -> None:
             await asyncio.sleep(1)
             versions.append(pod(embedded)["metadata"]["resourceVersion"])
 
-    told(play)
+    recorded(play)
     assert len(set(versions)) == 1
 
 
@@ -84,14 +84,14 @@ def test_of_a_pod_that_is_bound_by_then_no_condition_is_written() -> None:
         publisher.refused(found, PendingReason("Unschedulable", "m"))
         publisher.scheduled(found.metadata, "a")
 
-    assert "conditions" not in told(play)[1][0].get("status", {})
+    assert "conditions" not in recorded(play)[1][0].get("status", {})
 
 
 def test_a_bound_pod_gets_the_event_that_people_look_for() -> None:
     async def play(publisher: Publisher, embedded: Cluster) -> None:
         publisher.scheduled(seen(pod(embedded)).metadata, "a")
 
-    event = told(play)[0][0]
+    event = recorded(play)[0][0]
     assert (event["reason"], event["action"], event["type"]) == ("Scheduled", "Binding", "Normal")
     assert event["note"] == "Successfully assigned default/p0 to a"
     assert (event["reportingController"], event["reportingInstance"]) == ("numalign", "numalign-host")
@@ -103,7 +103,7 @@ def test_a_rejected_pod_is_deleted_by_its_uid() -> None:
         publisher.cleared(first)
         publisher.cleared(structs.replace(second, uid="another"))
 
-    assert [each["metadata"]["name"] for each in told(play, pods=2)[1]] == ["p1"]
+    assert [each["metadata"]["name"] for each in recorded(play, pods=2)[1]] == ["p1"]
 
 
 def test_no_event_of_a_burst_is_lost() -> None:
@@ -112,7 +112,7 @@ def test_no_event_of_a_burst_is_lost() -> None:
             meta = waitingpods.pod(f"burst-{number}").metadata
             publisher.scheduled(meta, "a")
 
-    events, _ = told(play)
+    events, _ = recorded(play)
     assert len(events) == 5000
 
 
@@ -126,7 +126,7 @@ def nominated(*waits: PendingReason) -> list[str]:
             await asyncio.sleep(1)
             said.append(pod(embedded)["status"].get("nominatedNodeName", ""))
 
-    told(play)
+    recorded(play)
     return said
 
 
@@ -145,6 +145,6 @@ def test_a_nomination_can_be_taken_back_alone() -> None:
         await asyncio.sleep(1)
         found.append(pod(embedded)["status"])
 
-    told(play)
+    recorded(play)
     assert "nominatedNodeName" not in found[0]
     assert found[0]["conditions"][0]["message"] == "m"

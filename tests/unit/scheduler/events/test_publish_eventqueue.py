@@ -100,11 +100,11 @@ def test_under_a_load_that_does_not_end_an_event_waits_for_a_limited_time() -> N
 @pytest.mark.parametrize("free", [1, 64])
 def test_events_of_one_pod_are_written_in_the_order_in_which_they_happened(free: int) -> None:
     async def play(queue: EventQueue, written: Written) -> None:
-        told = [f"reason {number}" for number in range(48)]
-        for note in told:
+        result = [f"reason {number}" for number in range(48)]
+        for note in result:
             queue.record(happened(note, reason=note.replace(" ", "")))
         await queue.drained()
-        assert notes(written) == told
+        assert notes(written) == result
 
     played(play, lambda: free)
 

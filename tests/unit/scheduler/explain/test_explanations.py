@@ -53,7 +53,7 @@ def test_the_node_that_lacks_least_is_the_closest() -> None:
     assert town.explained(trainer("late", cpu="50")).closest == ("b", "a")
 
 
-def test_per_zone_it_is_told_what_is_free_and_short() -> None:
+def test_each_zone_shows_what_is_free_and_short() -> None:
     town = Town(["single-numa-node"], [("a", 3, 4, True), ("a", 2, 4, True)])
     reason = town.explained(trainer("late", gpus=3)).refused["a"].reason
     assert reason is not None
@@ -74,7 +74,7 @@ def test_annotations_that_make_no_sense_are_the_problem() -> None:
     assert "is not one of require, prefer, none" in Town().explained(broken).headline
 
 
-def test_without_nodes_there_is_nobody_to_ask() -> None:
+def test_without_nodes_there_is_no_answer() -> None:
     assert Town(()).explained(trainer("p")).headline == "no nodes available to schedule pods"
 
 
@@ -86,7 +86,7 @@ def test_a_wish_that_is_not_kept_is_a_note() -> None:
     assert found.notes[0].startswith("1 node: allowed, but the pod's annotations ask for strictness prefer")
 
 
-def test_nodes_that_turned_away_its_like_are_told() -> None:
+def test_nodes_that_rejected_equal_pods_are_named() -> None:
     town = Town(["single-numa-node"])
     town.around.rejections.rejected(town.cluster.engine.shape(trainer("p")).number, "a", "OutOfcpu", 0.0)
     assert town.explained(trainer("p")).refused["a"].texts == ("node(s) turned away pods like this one (OutOfcpu)",)

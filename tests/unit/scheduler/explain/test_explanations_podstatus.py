@@ -30,7 +30,7 @@ def test_the_stage_of_a_pod(spec: dict[str, Any], status: dict[str, Any], stage:
     assert explanations.of(waitingpods.pod("p", spec, status), Town().cluster).stage is stage
 
 
-def test_a_pod_that_runs_is_told_with_its_zones() -> None:
+def test_a_running_pod_is_shown_with_its_zones() -> None:
     town = Town()
     town.put(trainer("p", gpus=4), "a")
     found = explanations.of(on(trainer("p", gpus=4), "a", phase="Running"), town.cluster)

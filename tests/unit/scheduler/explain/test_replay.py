@@ -51,7 +51,7 @@ def test_a_node_that_refuses_has_a_reason_and_no_score() -> None:
 
 
 @pytest.mark.parametrize("node", NODES)
-def test_a_node_is_told_as_it_was_before_the_decision(node: str) -> None:
+def test_a_node_is_shown_as_it_was_before_the_decision(node: str) -> None:
     found = on_node(taken(), node).occupied
     assert found is not None
     assert [each.name for each in found.tenants] == (["default/other"] if node == "a" else [])

@@ -87,57 +87,59 @@ def test_a_leader_that_does_not_renew_is_not_well() -> None:
 
 
 def test_metrics_have_the_stock_names_and_the_numbers() -> None:
-    told = text(shown("/metrics")[0])
-    assert 'scheduler_schedule_attempts_total{result="unschedulable",profile="numalign"}' in told
-    assert "# TYPE scheduler_pending_pods gauge" in told
-    assert "scheduler_pod_scheduling_sli_duration_seconds" in told
+    result = text(shown("/metrics")[0])
+    assert 'scheduler_schedule_attempts_total{result="unschedulable",profile="numalign"}' in result
+    assert "# TYPE scheduler_pending_pods gauge" in result
+    assert "scheduler_pod_scheduling_sli_duration_seconds" in result
 
 
 def test_what_probes_saw_is_counted() -> None:
-    *_, told = shown("/readyz", "/readyz", "/livez", "/readyz/informer-sync", "/metrics/slis", run=False)
-    assert 'kubernetes_healthcheck{name="ping",type="livez"} 1' in text(told)
-    assert 'kubernetes_healthcheck{name="informer-sync",type="readyz"} 0' in text(told)
-    assert 'kubernetes_healthchecks_total{name="informer-sync",type="readyz",status="error"} 2' in text(told)
-    assert "process_start_time_seconds" in text(told)
+    *_, result = shown("/readyz", "/readyz", "/livez", "/readyz/informer-sync", "/metrics/slis", run=False)
+    assert 'kubernetes_healthcheck{name="ping",type="livez"} 1' in text(result)
+    assert 'kubernetes_healthcheck{name="informer-sync",type="readyz"} 0' in text(result)
+    assert 'kubernetes_healthchecks_total{name="informer-sync",type="readyz",status="error"} 2' in text(result)
+    assert "process_start_time_seconds" in text(result)
 
 
-def test_the_leader_tells_what_pods_ask_for() -> None:
-    told = text(shown("/metrics/resources")[0])
+def test_the_leader_serves_the_requests_of_pods() -> None:
+    result = text(shown("/metrics/resources")[0])
     who = 'namespace="default",pod="p",node="",scheduler="numalign",priority="0"'
-    assert f'kube_pod_resource_request{{{who},resource="cpu",unit="cores"}} 1\n' in told
-    assert f'kube_pod_resource_limit{{{who},resource="cpu",unit="cores"}} 1\n' in told
+    assert f'kube_pod_resource_request{{{who},resource="cpu",unit="cores"}} 1\n' in result
+    assert f'kube_pod_resource_limit{{{who},resource="cpu",unit="cores"}} 1\n' in result
 
 
-def test_those_in_waiting_tell_nothing_of_pods() -> None:
+def test_standby_replicas_serve_no_metrics_of_pods() -> None:
     election = leading.election("a", "kube-system", identity="me")
-    (told,) = shown("/metrics/resources", election=election, run=False)
-    assert (told.status, told.body) == (200, "")
+    (result,) = shown("/metrics/resources", election=election, run=False)
+    assert (result.status, result.body) == (200, "")
 
 
 def test_metrics_have_what_the_system_knows_of_the_process() -> None:
-    told = text(shown("/metrics")[0])
+    result = text(shown("/metrics")[0])
     for name in ("cpu_seconds_total", "resident_memory_bytes", "open_fds", "start_time_seconds"):
-        assert re.search(rf"^process_{name} [0-9.e+]+$", told, re.MULTILINE)
+        assert re.search(rf"^process_{name} [0-9.e+]+$", result, re.MULTILINE)
 
 
 def test_the_state_names_the_pods_that_wait() -> None:
-    told = json.loads(shown("/debug/state")[0].body)
-    waiting = [each["pod"] for pods in told["queue"].values() for each in pods]
+    result = json.loads(shown("/debug/state")[0].body)
+    waiting = [each["pod"] for pods in result["queue"].values() for each in pods]
     assert waiting == ["default/p"]
     assert json.loads(shown("/debug/state?pod=a/b")[0].body)["queue"]["unschedulable"] == []
 
 
 def test_the_configuration_is_shown() -> None:
-    told = json.loads(shown("/configz")[0].body)["kubescheduler.config.k8s.io"]
-    assert told["profiles"][0]["schedulerName"] == "numalign"
+    result = json.loads(shown("/configz")[0].body)["kubescheduler.config.k8s.io"]
+    assert result["profiles"][0]["schedulerName"] == "numalign"
 
 
 def test_strangers_see_health_and_nothing_else() -> None:
     health, metrics, nothing = shown("/healthz", "/metrics", "/no-such-page", guarded=True)
-    assert (health.status, metrics.status, nothing.status) == (200, 403, 403)
+    assert (health.status, metrics.status, nothing.status) == (200, 403, 404)
 
 
-@pytest.mark.parametrize("method, body, status", [("PUT", b"4", 200), ("PUT", b"x", 400), ("GET", b"", 400)])
+@pytest.mark.parametrize(
+    "method, body, status", [("PUT", b"4", 200), ("PUT", b"x", 400), ("PUT", b"9" * 5000, 400), ("GET", b"", 400)]
+)
 def test_verbosity_is_put(method: str, body: bytes, status: int) -> None:
     assert shown("/debug/flags/v", method=method, body=body)[0].status == status
     serving._verbosity(_asked("/debug/flags/v", "PUT", b"2"))
@@ -171,13 +173,13 @@ OURS = (
 
 def test_metrics_have_our_own_names_too() -> None:
     election = leading.election("numalign", "kube-system", identity="me")
-    told = text(shown("/metrics", election=election)[0])
-    assert [name for name in OURS if name not in told] == []
-    assert 'leader_election_master_status{name="numalign"} 1' in told
+    result = text(shown("/metrics", election=election)[0])
+    assert [name for name in OURS if name not in result] == []
+    assert 'leader_election_master_status{name="numalign"} 1' in result
 
 
 def test_every_metric_is_in_the_documentation() -> None:
-    told = text(shown("/metrics", election=leading.election("numalign", "kube-system", identity="me"))[0])
-    names = {line.split()[2] for line in told.splitlines() if line.startswith("# TYPE")}
+    result = text(shown("/metrics", election=leading.election("numalign", "kube-system", identity="me"))[0])
+    names = {line.split()[2] for line in result.splitlines() if line.startswith("# TYPE")}
     page = (Path(__file__).parents[4] / "docs" / "use" / "scheduler-metrics.md").read_text()
     assert [name for name in sorted(names) if f"`{name}`" not in page] == []

@@ -21,7 +21,7 @@ from tests.unit.scheduler.servers import Servers, trainer
 SAME_OWNER = "node(s) keep turning away replicas of the same owner (TopologyAffinityError)"
 
 
-class Told:
+class RecordingPublisher:
     """In a publisher's place."""
 
     def __init__(self) -> None:
@@ -41,13 +41,13 @@ class Told:
 class Taken:
     def __init__(self, *nodes: str, clears: bool = False) -> None:
         self.cluster, self.queue = Servers(*nodes).cluster, waitingpods.queue()
-        self.told, self.guard, self.counts, self.woken = Told(), StormGuard(), Metrics(), 0
+        self.published, self.guard, self.counts, self.woken = RecordingPublisher(), StormGuard(), Metrics(), 0
         self.now_ = 0.0
         self.intake = Intake(
             self.cluster,
             self.queue,
             {"numalign": Profile(), "totals": Profile(name="totals", zones=False)},
-            publisher=cast(Publisher, self.told),
+            publisher=cast(Publisher, self.published),
             rejections=self.guard,
             counts=self.counts,
             clock=cast(Any, self),
@@ -93,13 +93,13 @@ def test_a_pod_of_another_scheduler_waits_for_that_one() -> None:
 
 
 @pytest.mark.parametrize("scheduler", ["numalign", "other"])
-def test_a_pod_with_a_node_counts_there_whoever_bound_it(scheduler: str) -> None:
+def test_a_pod_with_a_node_counts_there_no_matter_which_scheduler_bound_it(scheduler: str) -> None:
     taken = Taken("a")
     taken.pod(None, servers.on(trainer("p", schedulerName=scheduler), "a"))
     assert [pod.metadata.name for pod in taken.cluster.pods_on("a")] == ["p"]
 
 
-def test_a_pod_that_somebody_else_binds_leaves_the_queue() -> None:
+def test_a_pod_that_another_scheduler_binds_leaves_the_queue() -> None:
     taken = Taken("a")
     taken.pod(None, trainer("p"))
     taken.pod(trainer("p"), servers.on(trainer("p"), "a"))
@@ -130,13 +130,13 @@ def test_a_deleted_pod_is_nowhere_any_more() -> None:
     assert taken.cluster.pods_on("a") == ()
 
 
-def test_a_rejected_pod_keeps_its_like_off_the_node_and_is_told() -> None:
+def test_a_rejected_pod_keeps_its_like_off_the_node_and_is_reported() -> None:
     taken = Taken("a")
     pod = servers.on(trainer("p"), "a")
     taken.pod(None, pod)
     taken.pod(pod, servers.on(pod, "a", phase="Failed", reason="TopologyAffinityError"))
     assert taken.kept_off(pod) == ["node(s) turned away pods like this one (TopologyAffinityError)"]
-    assert taken.told.warnings[0].startswith("PodRejected: node a rejected the pod (TopologyAffinityError)")
+    assert taken.published.warnings[0].startswith("PodRejected: node a rejected the pod (TopologyAffinityError)")
     assert taken.counts.rejections.values == {("TopologyAffinityError", "numalign"): 1.0}
 
 
@@ -146,7 +146,7 @@ def test_a_rejected_pod_is_deleted_only_where_people_want_that(clears: bool, del
     pod = servers.on(trainer("p"), "a")
     taken.pod(None, pod)
     taken.pod(pod, servers.on(pod, "a", phase="Failed", reason="TopologyAffinityError"))
-    assert taken.told.deleted == deleted
+    assert taken.published.deleted == deleted
 
 
 def test_a_profile_that_does_not_look_at_zones_has_no_storm_guard() -> None:
@@ -154,7 +154,7 @@ def test_a_profile_that_does_not_look_at_zones_has_no_storm_guard() -> None:
     pod = servers.on(trainer("p", schedulerName="totals"), "a")
     taken.pod(None, pod)
     taken.pod(pod, servers.on(pod, "a", phase="Failed", reason="TopologyAffinityError"))
-    assert (taken.kept_off(pod), taken.told.warnings, taken.told.deleted) == ([], [], ["p"])
+    assert (taken.kept_off(pod), taken.published.warnings, taken.published.deleted) == ([], [], ["p"])
     assert taken.counts.rejections.values == {("TopologyAffinityError", "numalign"): 1.0}
 
 
@@ -205,7 +205,7 @@ def test_pods_of_ours_stay_away_where_replicas_of_their_owner_keep_being_rejecte
         assert taken.kept_off(ours) == kept_off
     assert taken.kept_off(trainer("p")) == []
     assert taken.counts.rejections.values == {("TopologyAffinityError", "others"): 2.0}
-    assert taken.told.warnings == []
+    assert taken.published.warnings == []
 
 
 def test_they_come_back_when_the_node_has_changed() -> None:
@@ -217,7 +217,7 @@ def test_they_come_back_when_the_node_has_changed() -> None:
     assert taken.kept_off(servers.owned(trainer("p"), "uid-set")) == []
 
 
-def test_a_pod_that_nobody_replaces_is_no_storm() -> None:
+def test_a_pod_that_no_controller_replaces_is_no_storm() -> None:
     taken = Taken("a")
     for number in range(3):
         taken.reject(trainer(f"p{number}", schedulerName="other"))
@@ -243,7 +243,7 @@ def test_rejections_from_before_we_looked_count_for_nothing() -> None:
     assert len(taken.guard) == 0
 
 
-def test_an_odd_object_is_counted_and_stalls_nobody() -> None:
+def test_an_unreadable_object_is_counted_and_stalls_nothing() -> None:
     taken = Taken("a")
     taken.pod(None, Namespace(metadata=ObjectMeta(name="odd")))
     taken.pod(None, trainer("p"))

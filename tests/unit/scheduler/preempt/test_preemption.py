@@ -43,13 +43,13 @@ def test_as_many_as_are_needed_have_to_go_all_of_one_zone() -> None:
     assert (node, len(names), len(zones)) == ("a", 3, 1)
 
 
-def test_nobody_goes_where_it_would_not_help() -> None:
+def test_no_pod_is_evicted_where_it_would_not_help() -> None:
     # Six GPUs are free together once everybody has left, but no zone has more than four.
     message = "0/2 nodes are available: 2 cannot align the pod even without pods of lower priority."
     assert full("a", "b").why_not(high(6)) == message
 
 
-def test_nobody_goes_from_a_node_that_the_pod_is_kept_off_in_any_case() -> None:
+def test_no_pod_is_evicted_from_a_node_that_refuses_in_any_case() -> None:
     town = full("a", "b")
     town.kept_off = ("a",)
     assert {town.victims(high(2))[0] for _ in range(4)} == {"b"}
@@ -57,7 +57,7 @@ def test_nobody_goes_from_a_node_that_the_pod_is_kept_off_in_any_case() -> None:
     assert town.why_not(high(2)) == "0/2 nodes are available: 2 Preemption is not helpful for scheduling."
 
 
-def test_a_pod_that_is_too_large_for_any_node_is_told_so() -> None:
+def test_a_pod_that_is_too_large_for_any_node_gets_that_message() -> None:
     assert full("a").why_not(high(9)) == "0/1 nodes are available: 1 Preemption is not helpful for scheduling."
 
 
@@ -75,7 +75,7 @@ def test_nodes_that_refuse_for_good_are_not_looked_at() -> None:
     )
 
 
-def test_what_is_short_without_all_of_them_is_told() -> None:
+def test_what_is_short_without_all_of_them_is_named() -> None:
     town = Town("a")
     town.run(trainer("equal", gpus=3, cpu="90", priority=100), start_time=START)
     town.run(trainer("low", gpus=1, cpu="90"), start_time=START)
@@ -87,7 +87,7 @@ def test_a_pod_may_be_polite() -> None:
 
 
 @pytest.mark.parametrize("reason, eligible", [(BY_SCHEDULER, False), ("EvictionByEvictionAPI", True)])
-def test_while_its_victims_are_on_their_way_out_a_pod_preempts_nobody_else(reason: str, eligible: bool) -> None:
+def test_while_its_victims_terminate_a_pod_preempts_no_other(reason: str, eligible: bool) -> None:
     town = full("a", "b")
     pod = high(1)
     town.nominations.put(pod, "a")

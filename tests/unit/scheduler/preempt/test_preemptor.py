@@ -93,9 +93,11 @@ def test_victims_learn_why_and_are_deleted_with_their_grace() -> None:
 
     scene, pods, events = played(play)
     assert deleted(pods) == ["v0", "v1"]
-    told = [each for pod in pods for each in pod["status"].get("conditions", ()) if each["type"] == "DisruptionTarget"]
-    assert [(each["status"], each["reason"]) for each in told] == [("True", "PreemptionByScheduler")] * 2
-    assert told[0]["message"] == "numalign: preempting to accommodate a higher priority pod"
+    result = [
+        each for pod in pods for each in pod["status"].get("conditions", ()) if each["type"] == "DisruptionTarget"
+    ]
+    assert [(each["status"], each["reason"]) for each in result] == [("True", "PreemptionByScheduler")] * 2
+    assert result[0]["message"] == "numalign: preempting to accommodate a higher priority pod"
     uid = next(pod["metadata"]["uid"] for pod in pods if pod["metadata"]["name"] == "high")
     assert [(each["reason"], each["action"], each["note"], each["related"]["name"]) for each in events] == [
         ("Preempted", "Preempting", f"Preempted by pod {uid} on node n", "high")
@@ -127,7 +129,7 @@ def test_a_victim_that_was_seen_to_go_before_the_answer_came_wakes_the_preemptor
     assert (scene.woken, waitingpods.names(scene.queue)) == (1, {"active": ["high"]})
 
 
-def test_who_is_on_the_way_out_is_not_told_again() -> None:
+def test_a_terminating_victim_is_not_evicted_again() -> None:
     async def play(scene: Scene) -> None:
         scene.embedded.api.delete(PODS, "v0", "default")
         scene.start("v0")
@@ -167,7 +169,7 @@ def test_where_that_does_not_help_the_pod_is_tried_anew() -> None:
     assert (scene.woken, waitingpods.names(scene.queue)) == (1, {"active": ["high"]})
 
 
-def test_who_does_not_lead_evicts_nobody() -> None:
+def test_a_standby_replica_evicts_no_pod() -> None:
     async def play(scene: Scene) -> None:
         scene.leads = False
         scene.start("v0")

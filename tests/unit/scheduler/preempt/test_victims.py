@@ -78,7 +78,7 @@ def test_but_not_if_it_is_worth_more() -> None:
     assert chosen(pods, zones) == ["new1", "new2", "new3", "new4"]
 
 
-def test_where_nobody_has_to_go_nobody_does() -> None:
+def test_without_need_no_pod_is_evicted() -> None:
     assert chosen([pod("a"), pod("b")], Zones({}, needs=0)) == []
 
 

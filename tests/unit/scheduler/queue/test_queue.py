@@ -21,7 +21,7 @@ def test_higher_priority_first_then_who_came_first() -> None:
     assert popped(line, 10) == ["d", "b", "c", "a", "e"]
 
 
-def test_of_those_that_came_at_the_same_moment_the_first_told_is_first() -> None:
+def test_of_pods_added_at_the_same_moment_the_first_one_is_first() -> None:
     line = queue()
     for name in "zyx":
         line.add(pod(name), now=1)
@@ -104,7 +104,7 @@ def test_ends_of_backoffs_in_one_second_come_out_by_priority() -> None:
     assert popped(line, 1.0) == ["high", "low"]
 
 
-def test_after_an_error_a_pod_waits_its_backoff_even_if_nobody_else_is_there() -> None:
+def test_after_an_error_a_pod_waits_its_backoff_even_if_no_other_is_pending() -> None:
     line = queue()
     line.add(pod("a"), 0)
     line.fail(line.pop(0.5).uid, 0.5)  # type: ignore[union-attr]
@@ -133,7 +133,7 @@ def test_a_plugin_that_only_waits_for_something_lets_the_pod_skip_its_backoff() 
     assert names(line) == {"active": ["a"]}
 
 
-def test_a_plugin_nobody_knows_is_woken_by_everything() -> None:
+def test_an_unknown_plugin_is_woken_by_everything() -> None:
     line = queue()
     line.add(pod("a"), 0)
     tried(line, refused("Extender"), 0)
@@ -181,7 +181,7 @@ def test_reasons_are_kept_by_plugin_and_counted_by_plugin_and_profile() -> None:
     assert line.refusing() == {("NodePorts", "numalign"): 1, ("NodeResourcesFit", "numalign"): 1}
 
 
-def test_a_pod_told_twice_is_there_once() -> None:
+def test_a_pod_added_twice_is_there_once() -> None:
     line = queue()
     line.add(pod("a"), 0)
     line.add(pod("a", labels={"x": "y"}), 1)

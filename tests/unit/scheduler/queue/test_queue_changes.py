@@ -68,7 +68,7 @@ def test_a_pod_deleted_in_flight_does_not_come_back() -> None:
     assert (names(line), len(line.flights)) == ({}, 0)
 
 
-def test_a_pod_bound_by_somebody_else_in_flight_does_not_come_back() -> None:
+def test_a_pod_that_another_scheduler_binds_in_flight_does_not_come_back() -> None:
     line = queue()
     in_flight(line)
     line.assigned("uid-a")
@@ -122,7 +122,7 @@ def test_parking_what_was_never_popped_does_nothing() -> None:
     assert names(line) == {"active": ["a"]}
 
 
-def test_events_are_kept_only_as_long_as_somebody_needs_them() -> None:
+def test_events_are_kept_only_as_long_as_a_flight_needs_them() -> None:
     line = queue()
     in_flight(line, "a")
     line.move(ObjectChange(NODE_ADDED, new=node("n")), 0)
@@ -136,7 +136,7 @@ def test_events_are_kept_only_as_long_as_somebody_needs_them() -> None:
     assert (kept, line.flights.kept().total()) == ([2, 1, 0], 0)
 
 
-def test_a_flight_that_missed_more_than_is_kept_is_told_so() -> None:
+def test_a_flight_that_missed_more_than_is_kept_is_reported_as_such() -> None:
     flights, line = InFlightPods(most_events=3), queue()
     line.add(pod("a"), 0)
     (queued,) = line.pending()["active"]

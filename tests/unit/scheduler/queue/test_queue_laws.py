@@ -178,13 +178,13 @@ class Laws(RuleBasedStateMachine):
             self.queue.done(uid, bound=True)
 
     @invariant()
-    def nobody_is_lost_or_in_two_places(self) -> None:
+    def no_pod_is_lost_or_in_two_places(self) -> None:
         places = [queued.uid for pool in self.queue.pending().values() for queued in pool]
         assert sorted(places) == sorted(set(self.waiting) - set(self.flying))
         assert list(self.queue.flights.uids()) == list(self.flying)
 
     @invariant()
-    def whoever_is_parked_knows_what_for(self) -> None:
+    def parked_pods_know_what_they_wait_for(self) -> None:
         pools = self.queue.pending()
         assert all(queued.rejecting for queued in pools["unschedulable"])
         assert all(queued.gate for queued in pools["gated"])

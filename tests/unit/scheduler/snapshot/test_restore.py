@@ -83,9 +83,9 @@ def test_assumed_pods_count_where_they_are_going() -> None:
 
 
 def test_nominations_are_remembered_with_whom_they_wait_for() -> None:
-    told = servers.on(trainer("said"), "", nominated_node_name="a")
+    result = servers.on(trainer("said"), "", nominated_node_name="a")
     state = SchedulerState(nominated=(Nominated("uid-p", "b", ("uid-v",)), Nominated("uid-gone", "a")))
-    made = restore.restored(of(told, trainer("p"), state=state))
+    made = restore.restored(of(result, trainer("p"), state=state))
     assert (made.nominations.node_of("uid-said"), made.nominations.node_of("uid-p")) == ("a", "b")
     assert (made.nominations.leaving("b"), made.nominations.node_of("uid-gone")) == (("uid-v",), "")
 

@@ -121,7 +121,7 @@ def distributed_cpu_case(rng: Random, name: str, topology: Topology) -> dict[str
 
 
 def cpu_options(rng: Random) -> dict[str, str]:
-    """Mostly combinations that start; sometimes a conflict, or an option set to false."""
+    """The options. Most combinations start; some have a conflict, or an option set to false."""
     chosen = {option: "true" for option, share in OPTIONS.items() if chance(rng, share)}
     if "distribute-cpus-across-cores" in chosen and chance(rng, 0.8):
         kept = {"distribute-cpus-across-cores", "strict-cpu-reservation", "align-by-socket"}

@@ -12,7 +12,6 @@ from numalign.oracle.harness import shrink
 from numalign.oracle.harness.divergence import Case
 from numalign.oracle.harness.draws import chance, some
 from numalign.oracle.kubescheduler.generate import nodes, pods
-from numalign.oracle.kubescheduler.generate import volumes as claims
 from numalign.oracle.kubescheduler.generate import volumes as storage
 from numalign.oracle.kubescheduler.generate.nodes import Object
 from numalign.oracle.kubescheduler.generate.pods import FeatureRates, NamedObjects
@@ -227,7 +226,7 @@ class _CaseBuilder:
         volumes = [storage.volume(rng, number, self.names) for number in range(rng.randint(2, 10))]
         self.snapshot["persistentVolumes"] = volumes
         self.snapshot["persistentVolumeClaims"] = [
-            claims.claim(rng, f"claim{number}", self.mixture.namespace(rng), volumes, self.names)
+            storage.claim(rng, f"claim{number}", self.mixture.namespace(rng), volumes, self.names)
             for number in range(rng.randint(2, 10))
         ]
         self.snapshot["storageClasses"] = storage.classes(rng)
@@ -266,7 +265,7 @@ class _CaseBuilder:
         """Add the claims of ephemeral volumes, after all pods are known."""
         known = self.snapshot["persistentVolumeClaims"]
         for each in with_volumes:
-            known += claims.of_ephemeral(self.rng, each, self.snapshot["persistentVolumes"], self.names)
+            known += storage.of_ephemeral(self.rng, each, self.snapshot["persistentVolumes"], self.names)
 
 
 def _is_on(pod: Object, node: str) -> bool:

@@ -37,7 +37,7 @@ def labels(rng: Random, words: Mapping[str, Sequence[str]], share: float) -> dic
 
 
 def selector(rng: Random, words: Mapping[str, Sequence[str]]) -> Object:
-    """Mostly by labels, sometimes by expressions, rarely one that matches everything."""
+    """A selector: most have labels, some have expressions, and a few match everything."""
     style = weighted(rng, {"labels": 6.0, "expressions": 3.0, "both": 0.7, "everything": 0.6})
     made: Object = {}
     if style in ("labels", "both"):

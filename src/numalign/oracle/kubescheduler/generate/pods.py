@@ -232,7 +232,7 @@ class FeatureRates:
         self._elsewhere = rng.choice((0.1, 0.3, 0.8))
 
     def namespace(self, rng: Random) -> str:
-        """Mostly the same namespace: topology spread counts the pods of one namespace."""
+        """Most pods get the same namespace, because topology spread counts the pods of one namespace."""
         if not chance(rng, self._elsewhere):
             return nodes.NAMESPACES[0]
         return weighted(rng, {**dict.fromkeys(nodes.NAMESPACES, 5.0), nodes.UNKNOWN_NAMESPACE: 0.5})

@@ -88,7 +88,8 @@ def signed(rng: Random, text: str, method: fingerprint.Method) -> Object:
 
 
 def _zone_ids(rng: Random, count: int) -> list[int]:
-    """Mostly 0, 1, 2. With gaps the plugin's scores panic, with id 64 its filter as well (scheduler plugin spec 17)."""
+    """The ids are 0, 1, 2, with few exceptions. Gaps make the plugin's scores panic, id 64 its filter as well
+    (scheduler plugin spec 17)."""
     ids = list(range(count))
     if chance(rng, 0.04):
         ids = sorted(rng.sample(range(count + 3), count))

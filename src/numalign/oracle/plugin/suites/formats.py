@@ -105,26 +105,28 @@ def _refs(raw: Sequence[Mapping[str, Any]] | None) -> list[ContainerRef]:
     return [ContainerRef(each["namespace"], each["pod"], each["container"]) for each in raw or ()]
 
 
-def _refusal(attempt: Callable[[], object]) -> str | None:
+def refusal(attempt: Callable[[], object]) -> PayloadDefect | None:
+    """Why the codec refuses; None if it does not."""
     try:
         attempt()
-    except PlacementError as refusal:
-        return UPSTREAM.get(refusal.reason, refusal.reason)
+    except PlacementError as refused:
+        return refused.reason
     return None
 
 
 def _unpacked(case: Case) -> object:
-    kind = _refusal(lambda: placementcodec.parse_metadata(case["input"]["metadata"]))
-    return {"error": kind is not None, "kind": None if kind == PayloadDefect.NUMBER_PARSE_ERROR else kind}
+    defect = refusal(lambda: placementcodec.parse_metadata(case["input"]["metadata"]))
+    return {"error": defect is not None, "kind": None if defect is None else UPSTREAM.get(defect)}
 
 
-def _validated(case: Case) -> object:
-    return {"error": _refusal(lambda: placementcodec.validate(read(case["input"])))}
+def _error(attempt: Callable[[], object]) -> object:
+    defect = refusal(attempt)
+    return {"error": None if defect is None else UPSTREAM.get(defect, defect)}
 
 
 def _decoded(case: Case) -> object:
     given = case["input"]
-    return {"error": _refusal(lambda: placementcodec.decode(read(given["payload"]), _refs(given["containers"])))}
+    return _error(lambda: placementcodec.decode(read(given["payload"]), _refs(given["containers"])))
 
 
 def _encoded(case: Case) -> object:
@@ -151,22 +153,22 @@ def _zone_id(case: Case) -> object:
         return {"error": True, "id": -1}
 
 
-def _attributes(raw: Sequence[Mapping[str, str]] | None) -> list[Attribute]:
+def attributes(raw: Sequence[Mapping[str, str]] | None) -> list[Attribute]:
     return [Attribute(**each) for each in raw or ()]
 
 
 def _got(case: Case) -> object:
-    value = attributelist.get(_attributes(case["input"]["attributes"]), case["input"]["name"])
+    value = attributelist.get(attributes(case["input"]["attributes"]), case["input"]["name"])
     return {"found": value is not None, "value": value or ""}
 
 
 def _inserted(case: Case) -> object:
     new = Attribute(**case["input"]["attribute"])
-    return _list(attributelist.insert(_attributes(case["input"]["attributes"]), new))
+    return _list(attributelist.insert(attributes(case["input"]["attributes"]), new))
 
 
-def _list(attributes: Sequence[Attribute]) -> object:
-    return {"attributes": msgspec.to_builtins(attributes)}
+def _list(found: Sequence[Attribute]) -> object:
+    return {"attributes": msgspec.to_builtins(found)}
 
 
 def _no_list_is_empty(expected: Any, answered: Any) -> Sequence[Difference]:
@@ -197,7 +199,11 @@ SUITES: tuple[Suite, ...] = (
     Suite("np_container_hash", lambda case: {"hash": str(placementcodec.container_hash(*_refs([case["input"]])))}),
     Suite("np_pack_metadata", lambda case: {"metadata": read(case["input"]).metadata}),
     Suite("np_unpack_metadata_error", _unpacked),
-    Suite("np_payload_validate", _validated, deliberate=(BUSIEST_FIRST,)),
+    Suite(
+        "np_payload_validate",
+        lambda case: _error(lambda: placementcodec.validate(read(case["input"]))),
+        deliberate=(BUSIEST_FIRST,),
+    ),
     Suite("np_vector_roundtrip", _there_and_back),
     Suite("np_vector_decode", lambda case: {"offsets": placementcodec.decode_vector(case["input"]["encoded"])}),
     Suite("np_encoder_result", _encoded),
@@ -210,13 +216,13 @@ SUITES: tuple[Suite, ...] = (
     Suite(
         "attribute_merge",
         lambda case: _list(
-            attributelist.merge(_attributes(case["input"]["existing"]), _attributes(case["input"]["updated"]))
+            attributelist.merge(attributes(case["input"]["existing"]), attributes(case["input"]["updated"]))
         ),
         _no_list_is_empty,
     ),
     Suite(
         "attribute_delete_all",
-        lambda case: _list(attributelist.delete_all(_attributes(case["input"]["attributes"]), case["input"]["name"])),
+        lambda case: _list(attributelist.delete_all(attributes(case["input"]["attributes"]), case["input"]["name"])),
         _no_list_is_empty,
     ),
 )

@@ -166,7 +166,7 @@ def _allocatable(rng: Random, zones: list[Zone]) -> list[int]:
 
 
 def _blocks(rng: Random, zones: list[Zone]) -> list[Case]:
-    """Mostly what sysfs reports minus reservations; sometimes more, nothing, or a kind that sysfs does not report."""
+    """Most blocks are what sysfs reports minus reservations; some are more, nothing, or an unreported kind."""
     found: list[Case] = []
     for zone in zones:
         for kind in KINDS:
@@ -207,7 +207,7 @@ def _device(rng: Random, resource: str, ids: list[str], numa: list[int] | None) 
 
 
 def _places(rng: Random, zones: list[Zone]) -> list[int] | None:
-    """Mostly one zone; sometimes several, none, or one that the machine does not have."""
+    """Most entries have one zone; some have several, none, or one that the machine does not have."""
     ids = [zone.id for zone in zones]
     match weighted(rng, {"one": 24, "several": 1.5, "absent": 1.5, "empty": 0.5, "odd": 0.4, "twice": 0.2}):
         case "several":

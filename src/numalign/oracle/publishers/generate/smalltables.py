@@ -29,7 +29,7 @@ OTHER_LINES: Final = ("Node 0 MemFree: 1 kB", "", "Node 0 MemUsed:        298026
 
 
 def spoiled(rng: Random, row: Case) -> Case:
-    """Sometimes with null for an empty list: Go does not distinguish them."""
+    """The row, sometimes with null for an empty list: Go does not distinguish them."""
     return _without_lists(row) if chance(rng, 0.05) else row
 
 
@@ -60,7 +60,7 @@ def patterns(rng: Random) -> Case:
 
 
 def _pattern(rng: Random, name: str) -> str:
-    """Often one that could match the name."""
+    """A pattern, often one that could match the name."""
     if chance(rng, 0.2):
         return _text(rng, LETTERS, 6)
     return "".join(rng.choice((*PIECES, letter, letter, letter, f"\\{letter}", f"[{letter}]")) for letter in name)

@@ -281,14 +281,14 @@ def _event(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
 
 
 def _endpoints(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
-    """Of both kinds: an EndpointSlice has its ports at the top level, Endpoints in subsets."""
+    """Completes the ports of both kinds: an EndpointSlice has them at the top level, Endpoints in subsets."""
     for holder in (tree, *(tree.get("subsets") or ())):
         for port in holder.get("ports") or ():
             podspecs.fill(port, {"protocol": "TCP"})
 
 
 def _plain(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:
-    """For kinds that are validated and have no defaults."""
+    """The completer of kinds that are validated and have no defaults."""
 
 
 def _lease(tree: Tree, old: Tree | None, lookup: ObjectReader) -> None:

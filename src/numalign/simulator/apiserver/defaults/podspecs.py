@@ -152,7 +152,7 @@ def complete_resources(resources: Tree, *, is_template: bool) -> None:
 
 
 def _complete_source(source: Tree) -> None:
-    """Of an environment variable or a file of the downward API."""
+    """Completes the source of an environment variable or of a file of the downward API."""
     if "fieldRef" in source:
         fill(source["fieldRef"], {"apiVersion": "v1"})
     if "resourceFieldRef" in source:

@@ -119,8 +119,8 @@ def field_warnings(state: ServerState, request: Request, resource: Resource, tre
     requested = request.query.get("fieldValidation", "") if request.query else ""
     if requested not in ("Strict", "Warn"):
         return []
-    found = [f'duplicate field "{path}"' for path in _twice(request.body)]
-    found += [f'unknown field "{path}"' for path in _unknown(state, resource, tree)]
+    found = [f"duplicate field {fielderrors.quoted(path)}" for path in _twice(request.body)]
+    found += [f"unknown field {fielderrors.quoted(path)}" for path in _unknown(state, resource, tree)]
     if found and requested == "Strict":
         kind, listed = resource.kind, ", ".join(found)
         raise errors.bad_request(

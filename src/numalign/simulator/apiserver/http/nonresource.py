@@ -42,7 +42,7 @@ class NonResourcePaths:
         self._state = state
         self._counts = counts
         self._generation = -1
-        self._documents: dict[tuple[str, str], Response | None] = {}
+        self._documents: dict[tuple[str, str, bool], Response] = {}
 
     def answer(self, request: Request) -> Response | None:
         """None for the path of a resource and for an unknown path."""
@@ -92,10 +92,11 @@ class NonResourcePaths:
         if self._generation != registry.generation:
             self._documents.clear()
             self._generation = registry.generation
-        key = (request.path, request.accept)
-        if key not in self._documents:
-            self._documents[key] = self._made(request)
-        found = self._documents[key]
+        # Few forms of a document exist, however many Accept headers ask for them.
+        key = (request.path.strip("/"), discovery.aggregation(request.accept), openapi.is_protobuf(request.accept))
+        found = self._documents.get(key) or self._made(request)
+        if found is not None:
+            self._documents[key] = found
         if found is not None and dict(found.headers).get("ETag", "-") == request.headers.get("if-none-match"):
             return Response(304, b"", found.content_type, found.headers)
         return found

@@ -149,7 +149,11 @@ def _plain(model: Tree) -> Tree:
 
 def older(accept: str) -> tuple[bytes, str]:
     """An empty document of version 2, and its media type."""
-    return OLDER if "protobuf" in accept else (trees.encoded({"swagger": "2.0", "paths": {}}), "application/json")
+    return OLDER if is_protobuf(accept) else (trees.encoded({"swagger": "2.0", "paths": {}}), "application/json")
+
+
+def is_protobuf(accept: str) -> bool:
+    return "protobuf" in accept
 
 
 def _references(schema: Any) -> Iterator[str]:

@@ -31,6 +31,7 @@ PATCHES: Final[dict[str, PatchKind]] = {
     "application/apply-patch+yaml": "apply",
 }
 DONE: Final = trees.encoded({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})
+TOO_DEEP: Final = "the body of the request is nested too deeply"
 MAX_WATCH_SECONDS: Final = 1800.0
 MAX_CACHED_PATHS: Final = 1000
 # Subresources that would need a kubelet.
@@ -53,6 +54,8 @@ class Router:
             found = requests.error_response(problem)
         except requests.NoSuchGroup:
             found = requests.text_response("404 page not found\n", 404)
+        except RecursionError:
+            found = requests.error_response(errors.bad_request(TOO_DEEP))
         except Exception as problem:
             log.exception("%s %s", request.method, request.path)
             found = requests.error_response(errors.internal(f"{type(problem).__name__}: {problem}"))

@@ -82,7 +82,7 @@ def _encoded(node: FieldTrie) -> Tree:
 
 
 def ordered(fields: FieldSet) -> Iterator[FieldPath]:
-    """In the server's order: the members of a level, then those of each level below."""
+    """The paths in the server's order: the members of a level, then those of each level below."""
     return _walk(trie(fields), ())
 
 

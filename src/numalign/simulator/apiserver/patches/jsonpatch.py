@@ -15,6 +15,8 @@ from numalign.simulator.trees import Tree
 UNFIT: Final = 422
 APPEND: Final = "-"
 MOST: Final = 10_000
+MOST_COPIED: Final = 3 << 20
+"""Bytes that all copies of a patch may have together, as on the server."""
 Container = dict[str, Any] | list[Any]
 
 
@@ -22,7 +24,13 @@ def applied(tree: Tree, operations: list[Tree]) -> Tree:
     if len(operations) > MOST:
         raise BadPatch(f"The allowed maximum operations in a JSON patch is {MOST}, got {len(operations)}", 413)
     document: Any = trees.copied(tree)
+    room = MOST_COPIED
     for operation in operations:
+        if operation.get("op") == "copy":
+            # A few copies of a value into itself would make it endless.
+            room -= len(trees.encoded(_get({"": document}, _source(operation))))
+        if room < 0:
+            raise BadPatch(REJECTED, UNFIT)
         document = _step(document, operation)
     if not isinstance(document, dict):
         raise BadPatch(REJECTED, UNFIT)

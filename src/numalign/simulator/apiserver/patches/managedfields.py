@@ -125,7 +125,7 @@ def _seconds(time: str | None) -> float:
 
 
 def capped(managers: Managers) -> Managers:
-    """At most ten updaters: the oldest of a version are merged into `ancient-changes`."""
+    """Keeps at most ten updaters: the oldest of a version are merged into `ancient-changes`."""
     updaters = [who for who in managers if who.operation == UPDATE]
     oldest = sorted(updaters, key=lambda who: (_seconds(managers[who].time), who.name, who.version, who.subresource))
     first: dict[str, ManagerIdentifier] = {}

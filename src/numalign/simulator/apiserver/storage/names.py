@@ -54,7 +54,7 @@ CONFIG_KEY_RULE: Final = (
 
 
 def qualified_name_problems(key: str) -> list[str]:
-    """Of a label's key, a taint's key or a finalizer: `[prefix/]name`."""
+    """The problems of a label's key, a taint's key or a finalizer: `[prefix/]name`."""
     if key.count("/") > 1:
         return [KEY_RULE]
     prefix, slash, name = key.rpartition("/")
@@ -98,7 +98,7 @@ def subdomain_problems(name: str) -> list[str]:
 
 
 def path_segment_problems(name: str) -> list[str]:
-    """Of the name of an RBAC object, which only has to fit into a URL path."""
+    """The problems of the name of an RBAC object, which only has to fit into a URL path."""
     if name in (".", ".."):
         return [f"may not be '{name}'"]
     return [f"may not contain '{sign}'" for sign in "/%" if sign in name]

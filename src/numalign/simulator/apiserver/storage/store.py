@@ -73,7 +73,7 @@ class WatchCache:
         return reversed(self._events)
 
     def after(self, version: int) -> list[StoreEvent]:
-        """In order; complete only if the cache reaches back to the version."""
+        """The events after the version, in order. They are complete only if the cache reaches back to the version."""
         found = list(takewhile(lambda event: event.version > version, self.newest()))
         found.reverse()
         return found

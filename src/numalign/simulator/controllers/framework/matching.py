@@ -20,13 +20,13 @@ NAME_FIELD: Final = nodematching.NAME_FIELD
 
 
 def selector(written: Tree | None) -> Selects:
-    """Of a workload: absent or empty it selects nothing."""
+    """The selector of a workload. An absent or empty one selects nothing."""
     found = decode(LabelSelector, written or {})
     return partial(selectors.matches, None if found.is_empty else found)
 
 
 def everything_if_empty(written: Tree | None) -> Selects:
-    """Of a disruption budget: `{}` selects all pods of the namespace, an absent one none."""
+    """The selector of a disruption budget. `{}` selects all pods of the namespace, an absent one none."""
     return partial(selectors.matches, None if written is None else decode(LabelSelector, written))
 
 

@@ -37,7 +37,7 @@ class ActionPerformer:
         self._api = api
         self._recorder = recorder
         self.refused: dict[str, str] = {}
-        """By owner uid: why the last creation of a child failed."""
+        """Why the last creation of a child failed, by the uid of its owner."""
 
     def perform(self, actions: Iterable[Action]) -> float | None:
         """Seconds after which to reconcile again, if an action requires it. Raises StatusError where the API rejects an

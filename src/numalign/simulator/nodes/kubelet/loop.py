@@ -4,15 +4,16 @@
 model decides admission. A pod holds its resources until its containers have ended, even if its object is deleted
 before. The loop outlives the kubelet process: `stop` and `start` model the process."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 import msgspec
 
 from numalign.api import errors
 from numalign.api.decode import decode
-from numalign.api.objects import qos
+from numalign.api.objects import nodematching, qos
 from numalign.api.objects.meta import ObjectMeta
+from numalign.api.objects.node import Taint
 from numalign.api.objects.pod import FINISHED, Pod
 from numalign.kubelet import admission, refusals
 from numalign.kubelet import start as starting
@@ -22,15 +23,21 @@ from numalign.simulator import trees
 from numalign.simulator.apiserver.storage.resources import PODS
 from numalign.simulator.nodes import specs
 from numalign.simulator.nodes.environment import NodeChange, NodeEnvironment, TimerEntry
-from numalign.simulator.nodes.kubelet import predicates
 from numalign.simulator.nodes.kubelet.podlife import PhaseChange, PodLife
 from numalign.simulator.nodes.kubelet.podstatus import PodWriter
-from numalign.simulator.nodes.kubelet.staticpods import MIRROR
+from numalign.simulator.nodes.nodeobjects import MIRROR
 from numalign.simulator.nodes.nodestate import NodeState
 from numalign.simulator.trees import Tree
 
 PORTS: Final = "NodePorts"
 SHORTEST_GRACE: Final = 1.0
+AFFINITY: Final = Lacking(
+    "NodeAffinity", "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"
+)
+TAINT: Final = Lacking(
+    "TaintToleration", "Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate"
+)
+NO_EXECUTE: Final = "NoExecute"
 
 
 class KubeletLoop:
@@ -115,13 +122,13 @@ class KubeletLoop:
         if refused is not None and refused.reason != PORTS:
             return refused
         taints = () if MIRROR in pod.metadata.annotations else node_state.taints
-        misfit = predicates.misfit(pod, node_state.labels, taints)
+        unfit = misfit(pod, node_state.labels, taints)
         # The kubelet checks node affinity before host ports, and taints after them.
-        if refused is not None and misfit is not predicates.AFFINITY:
+        if refused is not None and unfit is not AFFINITY:
             return refused
-        if misfit is not None:
+        if unfit is not None:
             node_state.state = node_state.state.without_pod(pod.metadata.uid)
-        return misfit
+        return unfit
 
     def _reject(self, pod: Pod, lacking: Lacking) -> None:
         self._writer.record_event(pod, lacking.reason, lacking.message, "Warning")
@@ -237,3 +244,14 @@ class KubeletLoop:
         kubelet = self._node_state.kubelet
         well = specs.all_healthy(kubelet.machine)
         return kubelet if well == kubelet.machine else self._env.node_types.of(well, kubelet.settings).kubelet
+
+
+def misfit(pod: Pod, labels: Mapping[str, str], taints: Iterable[Taint]) -> Lacking | None:
+    """Why the node's labels or taints exclude the pod. The kubelet checks NoExecute taints only (kubelet spec 1)."""
+    spec = pod.spec
+    if not nodematching.allows(spec.node_selector, spec.affinity, spec.node_name, labels):
+        return AFFINITY
+    hard = (taint for taint in taints if taint.effect == NO_EXECUTE)
+    if all(nodematching.tolerated(each.key, each.value, each.effect, spec.tolerations) for each in hard):
+        return None
+    return TAINT

@@ -153,7 +153,7 @@ def test_a_round_of_halves_is_a_round(history: list[Event], mode: InformerMode) 
 
 
 @holds_for(histories(), st.sampled_from([ALL, NONE]), examples=100)
-def test_a_round_that_can_read_no_report_helps_nobody(history: list[Event], mended: frozenset[Repair]) -> None:
+def test_a_round_that_can_read_no_report_refreshes_no_node(history: list[Event], mended: frozenset[Repair]) -> None:
     world = played(history, Rules(repairs=mended))
     before = world.cache.desynced(), [world.cache.look_up(node) for node in NODES]
     world.cache.resync({}, world.pods.values(), now=0.0)

@@ -112,7 +112,7 @@ def test_foreign_pods_on_a_node_without_a_report_leave_it_open() -> None:
     assert cache.desynced() == Desynced()
 
 
-def test_without_detection_nobody_is_foreign() -> None:
+def test_without_detection_no_pod_is_foreign() -> None:
     cache = made.over_reserve(rules=Rules(detect=ForeignPodsDetect.NONE))
     cache.pod_seen(made.pod(scheduler="another"))
     assert cache.look_up("n").fresh

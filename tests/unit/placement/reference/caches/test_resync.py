@@ -75,7 +75,7 @@ def test_the_annotation_always_means_all_pods() -> None:
     assert made.round_of(rejected(ResyncMethod.ONLY_EXCLUSIVE), [report], PODS) == ()
 
 
-def test_a_node_that_nobody_refused_is_left_alone() -> None:
+def test_a_node_that_was_not_refused_is_left_alone() -> None:
     cache = made.over_reserve()
     cache.reserve("n", PINNED)
     assert made.round_of(cache, [made.signed(NEW, PODS)], PODS) == ()

@@ -72,7 +72,7 @@ def test_init_containers_and_image_volumes_count_too() -> None:
     assert worlds.scores(RULE, pod_of("other", **spec), world) == [100 * (1000 - 23) // (3000 - 23)]
 
 
-def test_the_first_node_tells_an_images_size_until_nobody_has_it() -> None:
+def test_the_first_node_determines_an_images_size_until_no_node_has_it() -> None:
     world = worlds.world([having("a", app=1000), having("b", app=500)])
     assert worlds.scores(RULE, pod_of("app"), world) == [100, 100]
     world.put_node(0, having("a"))

@@ -81,7 +81,7 @@ def test_a_term_means_pods_of_some_namespaces(fields: dict[str, Any], namespace:
     assert (found[0] is not None) is is_meant
 
 
-def test_terms_of_others_look_at_the_labels_of_the_namespace_even_if_nobody_told_of_it() -> None:
+def test_terms_of_others_use_the_labels_of_a_namespace_that_was_not_seen() -> None:
     unlabelled: dict[str, Any] = {
         "namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]}
     }

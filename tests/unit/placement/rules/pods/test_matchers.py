@@ -16,7 +16,7 @@ def matcher(written: dict[str, Any] | None) -> Matcher:
     return Matcher(None if written is None else decode.decode(LabelSelector, written))
 
 
-def test_the_order_of_labels_does_not_tell_selectors_apart() -> None:
+def test_the_order_of_labels_does_not_distinguish_selectors() -> None:
     one, other = ({"matchLabels": labels} for labels in ({"a": "1", "b": "2"}, {"b": "2", "a": "1"}))
     assert matcher(one) == matcher(other)
     assert hash(matcher(one)) == hash(matcher(other))

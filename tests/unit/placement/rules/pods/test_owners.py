@@ -47,10 +47,10 @@ EMPTY = {
 }
 
 
-@pytest.mark.parametrize("told", EMPTY.values(), ids=EMPTY)
-def test_the_selector_is_empty_when_nothing_is_said(told: Any) -> None:
+@pytest.mark.parametrize("result", EMPTY.values(), ids=EMPTY)
+def test_the_selector_is_empty_when_nothing_is_said(result: Any) -> None:
     owners = Owners()
-    told(owners)
+    result(owners)
     assert owners.selector(OWNED).is_empty
 
 

@@ -30,7 +30,7 @@ def test_domains_within_the_skew_are_left(
     assert worlds.fitting(there.spreading(), asking, there.world) == list(left)
 
 
-def test_reasons_tell_missing_labels_from_too_many_pods() -> None:
+def test_reasons_distinguish_missing_labels_from_too_many_pods() -> None:
     there = neighbours.place({"a": {ZONE: "a"}, "b": {ZONE: "b"}, "none": {}}, {"a": [web()]})
     asking = web(topologySpreadConstraints=[constraint()])
     assert worlds.refusals(there.spreading(), asking, there.world) == [TOO_MANY, None, MISSING_LABEL]

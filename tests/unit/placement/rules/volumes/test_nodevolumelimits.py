@@ -85,7 +85,7 @@ def test_built_in_volumes_count_for_their_driver(things: Any, claims: list[str],
     assert fitting(store, *claims, volumes=inline) == "bc"
 
 
-def test_limits_that_are_not_told_are_no_limits() -> None:
+def test_limits_that_are_not_reported_are_no_limits() -> None:
     store = Store(csi_node("a", csi_example=None), *disk("new"))
     assert fitting(store, "new") == "abc"
 

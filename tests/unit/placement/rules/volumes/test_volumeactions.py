@@ -37,7 +37,7 @@ def planned(there: Store, *claims: str) -> VolumePlan:
     return rule.plan(prepared, 0, "a")
 
 
-def test_a_volume_is_set_aside_and_a_claim_is_told_its_node() -> None:
+def test_a_volume_is_reserved_and_a_claim_gets_its_node() -> None:
     plan = planned(store(), "c", "d")
     assert [each.patch for each in plan.binds] == [
         {

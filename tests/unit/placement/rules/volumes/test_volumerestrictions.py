@@ -69,7 +69,7 @@ FREE = {
 
 
 @pytest.mark.parametrize("given, pods", FREE.values(), ids=FREE)
-def test_claims_that_nobody_else_needs_are_free(given: Any, pods: dict[str, Any]) -> None:
+def test_claims_that_no_other_pod_needs_are_free(given: Any, pods: dict[str, Any]) -> None:
     store = Store(given, pods=pods)
     assert store.restrictions().prepare(pod("c"), store.world) is None
 

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
+from numalign.process.http.messages import Request
 from numalign.simulator.apiserver.http import application, server
+from numalign.simulator.apiserver.http.nonresource import NonResourcePaths
 from numalign.simulator.apiserver.http.server import Address, ListenOptions
 from numalign.simulator.apiserver.storage.resources import CONFIGMAPS
 from numalign.simulator.apiserver.verbs.api import Api
@@ -238,3 +240,73 @@ def test_tls_with_an_authority_of_our_own(tmp_path: Path) -> None:
 def test_the_key_is_for_its_owner_alone(tmp_path: Path) -> None:
     assert server.make_certificates(tmp_path).key.stat().st_mode & 0o777 == 0o600
     assert not list(tmp_path.glob("ca.key"))
+
+
+def test_a_field_name_cannot_add_a_header() -> None:
+    """The name comes back in a Warning header."""
+    evil = b'{"metadata":{"name":"c"},"x\\r\\nX-Injected: yes\\r\\n\\r\\n<script>":1}'
+
+    async def check(api: Api, address: Address) -> bytes:
+        reader, writer = await asyncio.open_connection(address.host, address.port)
+        writer.write(wires.post(f"{MAPS}?fieldValidation=Warn", evil))
+        head = await wires.headers(reader)
+        writer.close()
+        return head
+
+    head = wires.run(check)
+    assert head.startswith(b"HTTP/1.1 201 ")
+    assert [line.partition(b":")[0] for line in head.split(b"\r\n")[1:-2]] == [
+        b"Content-Type",
+        b"Content-Length",
+        b"Cache-Control",
+        b"Warning",
+    ]
+
+
+def test_a_body_of_a_gigabyte_is_refused_before_it_is_sent() -> None:
+    asked = f"POST {MAPS} HTTP/1.1\r\nContent-Length: 1073741824\r\nExpect: 100-continue\r\n\r\n"
+
+    async def check(api: Api, address: Address) -> bytes:
+        reader, writer = await asyncio.open_connection(address.host, address.port)
+        writer.write(asked.encode())
+        found = await reader.read()
+        writer.close()
+        return found
+
+    assert wires.run(check).startswith(b"HTTP/1.1 413 ")
+
+
+FOREIGN = {
+    "a form of another site": (["Origin: http://evil.example"], 403),
+    "a name that an attacker made lead here": (["Host: evil.example"], 421),
+    "a page of another site": (["Sec-Fetch-Site: cross-site"], 403),
+}
+
+
+@pytest.mark.parametrize("headers, code", FOREIGN.values(), ids=FOREIGN)
+def test_web_pages_cannot_use_a_server_without_a_token(headers: list[str], code: int) -> None:
+    said = wires.post(MAPS, MADE, *headers)
+
+    async def check(api: Api, address: Address) -> tuple[int, int]:
+        reader, writer = await asyncio.open_connection(address.host, address.port)
+        writer.write(said)
+        found = await wires.answer(reader)
+        writer.close()
+        return found[0], len(api.list(CONFIGMAPS).items)
+
+    assert wires.run(check) == (code, 0)
+
+
+def test_a_proxy_that_knows_the_token_may_pass_on_the_headers_of_a_browser() -> None:
+    passed = wires.post(MAPS, MADE, "Authorization: Bearer secret", "Origin: http://localhost:8001")
+    assert wires.talk(passed, listening=ListenOptions(token="secret"))[0][0] == 201
+
+
+def test_documents_are_made_once_for_all_accept_headers_that_want_the_same() -> None:
+    paths = NonResourcePaths(doors.door().state, {})
+    first, *others = (
+        paths.answer(Request("GET", b"/" * number + b"apis", {"accept": f"application/json,x/{number}"}))
+        for number in range(1, 20)
+    )
+    assert first is not None
+    assert all(other is first for other in others)

@@ -185,6 +185,29 @@ def test_hostile_yaml_is_refused(method: str, target: str, media: str, text: str
     assert (answer.code, why in tree(answer)["message"]) == (400, True), tree(answer)["message"][:300]
 
 
+def nested(depth: int) -> bytes:
+    return b'{"data":' * depth + b"1" + b"}" * depth
+
+
+PATCHED = "application/merge-patch+json"
+DEEP = {
+    "a list": ("POST", "configmaps", "application/json", b"[" * 100_000),
+    "an object": ("POST", "configmaps", "application/json", nested(100_000)),
+    "an object that can just be decoded": ("POST", "configmaps", "application/json", nested(900)),
+    "a merge patch": ("PATCH", "configmaps/c", PATCHED, nested(900)),
+    "a strategic patch": ("PATCH", "pods/a", "application/strategic-merge-patch+json", nested(900)),
+}
+
+
+@pytest.mark.parametrize("method, target, media, body", DEEP.values(), ids=DEEP)
+def test_deep_bodies_are_refused_without_a_trace(
+    method: str, target: str, media: str, body: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    answer = ask(furnished(), method, f"{PLACE}/{target}", body, content_type=media)
+    assert answer.code in (400, 422)
+    assert caplog.records == []
+
+
 NOWHERE = ("/foo", "/apis/foo.io/v1/x", "/api2")
 
 

@@ -105,3 +105,12 @@ def test_what_was_added_is_found_by_test_and_gone_after_remove(key: str, value: 
     path = "/data/" + key.replace("~", "~0").replace("/", "~1")
     added = jsonpatch.applied({"data": {}}, [op("add", path, value=value), op("test", path, value=value)])
     assert jsonpatch.applied(added, [op("remove", path)]) == {"data": {}}
+
+
+def test_copies_of_a_value_into_itself_are_refused_before_they_grow() -> None:
+    grows = [op("add", "/x", value={"a": "b"})]
+    grows += [op("copy", f"/x/{number}", **{"from": "/x"}) for number in range(40)]
+    with pytest.raises(BadPatch, match=REJECTED) as refused:
+        jsonpatch.applied({}, grows)
+    assert refused.value.code == 422
+    assert len(jsonpatch.applied({}, grows[:15])["x"]) == 15

@@ -1,4 +1,4 @@
-from numalign.simulator.nodes.kubelet import staticpods
+from numalign.simulator.nodes import nodeobjects
 from numalign.simulator.trees import Tree
 
 STATIC: Tree = {
@@ -8,25 +8,25 @@ STATIC: Tree = {
 
 
 def test_a_mirror_is_named_after_its_node_and_bound_to_it() -> None:
-    tree = staticpods.mirror(STATIC, "n1", "u-1", "T")
+    tree = nodeobjects.mirror_pod(STATIC, "n1", "u-1", "T")
     assert (tree["metadata"]["name"], tree["metadata"]["namespace"]) == ("proxy-n1", "default")
     assert tree["spec"]["nodeName"] == "n1"
     assert tree["metadata"]["ownerReferences"][0]["uid"] == "u-1"
 
 
 def test_a_mirror_says_that_it_is_one_and_keeps_what_was_said() -> None:
-    annotations = staticpods.mirror(STATIC, "n1", "u-1", "T")["metadata"]["annotations"]
+    annotations = nodeobjects.mirror_pod(STATIC, "n1", "u-1", "T")["metadata"]["annotations"]
     assert annotations["a"] == "b"
-    assert annotations[staticpods.MIRROR] == annotations[staticpods.HASH]
-    assert (annotations[staticpods.SEEN], annotations[staticpods.SOURCE]) == ("T", "file")
+    assert annotations[nodeobjects.MIRROR] == annotations[nodeobjects.HASH]
+    assert (annotations[nodeobjects.SEEN], annotations[nodeobjects.SOURCE]) == ("T", "file")
 
 
 def test_a_mirror_tolerates_being_where_it_is() -> None:
-    tolerations = staticpods.mirror(STATIC, "n1", "u-1", "T")["spec"]["tolerations"]
+    tolerations = nodeobjects.mirror_pod(STATIC, "n1", "u-1", "T")["spec"]["tolerations"]
     assert tolerations == [{"key": "k"}, {"operator": "Exists", "effect": "NoExecute"}]
 
 
 def test_the_same_file_has_another_hash_on_another_node_and_is_not_changed() -> None:
-    one, other = (staticpods.mirror(STATIC, node, "u", "T") for node in ("n1", "n2"))
-    assert one["metadata"]["annotations"][staticpods.HASH] != other["metadata"]["annotations"][staticpods.HASH]
+    one, other = (nodeobjects.mirror_pod(STATIC, node, "u", "T") for node in ("n1", "n2"))
+    assert one["metadata"]["annotations"][nodeobjects.HASH] != other["metadata"]["annotations"][nodeobjects.HASH]
     assert "nodeName" not in STATIC["spec"]

@@ -1,4 +1,4 @@
-"""Tests by root, who may read everything, go on as somebody who may not."""
+"""Drops the privileges of root within a block, for tests of denied permissions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NOBODY = 65534
 
 
 @contextlib.contextmanager
-def anybody() -> Iterator[None]:
+def unprivileged() -> Iterator[None]:
     root = os.geteuid() == 0
     if root:
         os.seteuid(NOBODY)

@@ -5,14 +5,14 @@ import pytest
 from numalign.api.decode import decode
 from numalign.api.objects.node import Taint
 from numalign.api.objects.pod import Pod
-from numalign.simulator.nodes.kubelet import predicates
+from numalign.simulator.nodes.kubelet import loop
 
 LABELS = {"zone": "a", "cores": "16"}
 
 
 def reason(spec: dict[str, Any], *taints: Taint) -> str:
     spec = {"nodeName": "n1", **spec}
-    lacking = predicates.misfit(decode.decode(Pod, {"spec": spec}), LABELS, taints)
+    lacking = loop.misfit(decode.decode(Pod, {"spec": spec}), LABELS, taints)
     return lacking.reason if lacking else ""
 
 
