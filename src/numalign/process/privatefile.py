@@ -1,7 +1,7 @@
 """Writes files that only their owner can read: keys, tokens, kubeconfigs and dumps of a cluster.
 
-Embedded clusters and the command line call `write`. The file appears at once, complete and with its mode; an earlier
-file or link of this name is replaced, so that neither its mode nor its target counts."""
+Embedded clusters, labs and the command line call `write`. The file appears at once, complete and with its mode; an
+earlier file or link of this name is replaced, so that neither its mode nor its target counts."""
 
 import contextlib
 import os
