@@ -86,7 +86,7 @@ class Connection(asyncio.Protocol):
         self._waiting: deque[Request] = deque()
         self._waiting_bytes = 0
         self._out: deque[bytes] = deque()
-        self._sent = 0
+        self._sent = self._dropped = 0
         self._blocked = self._closes = self._performing = False
         self._pending: Pending | None = None
         self._request: Request | None = None
@@ -165,7 +165,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._closes:
-            return
+            return self._drop(len(data))
         number, phase = self._number, self._phase
         try:
             # The parser keeps what it has not reported yet, so it gets no more at once than a head may have.
@@ -185,6 +185,12 @@ class Connection(asyncio.Protocol):
         if number != self._number or phase != self._phase:
             self.since = self._loop.time()
         self._settle()
+
+    def _drop(self, size: int) -> None:
+        """For a client that still sends after its last request, or after it was refused."""
+        self._dropped += size
+        if self._dropped > self._limits.waiting_bytes:
+            self._transport.abort()
 
     def pause_writing(self) -> None:
         self._blocked = True
