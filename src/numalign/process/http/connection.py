@@ -80,6 +80,7 @@ class Connection(asyncio.Protocol):
         self.is_connected = False
         self._served = served
         self._limits = served.limits
+        self._read_headers = served.headers
         self._connections = connections
         self._loop = asyncio.get_running_loop()
         self._parser = httptools.HttpRequestParser(self)
@@ -220,7 +221,7 @@ class Connection(asyncio.Protocol):
         self._target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        known = self._served.headers.get(name.lower())
+        known = self._read_headers.get(name.lower())
         if known is not None:
             self._headers[known] = value.decode("latin-1")
 
@@ -349,12 +350,13 @@ class Connection(asyncio.Protocol):
         """After bytes came or went: sends what is ready, and closes after the last response."""
         if self._out:
             self._flush()
-        if self._pending is None and not self._waiting:
-            if self._phase == ANSWERING:
-                self._phase, self.since = IDLE, self._loop.time()
-            if self._closes and not self._out and self._phase != CLOSING:
-                self._phase, self.since = CLOSING, self._loop.time()
-                self._transport.close()
+        if self._pending is not None or self._waiting:
+            return
+        if self._phase == ANSWERING:
+            self._phase, self.since = IDLE, self._loop.time()
+        if self._closes and not self._out and self._phase != CLOSING:
+            self._phase, self.since = CLOSING, self._loop.time()
+            self._transport.close()
 
     def _seconds(self) -> float:
         limits = self._limits
