@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from numalign.lab import controlplane
-from numalign.lab.controlplane import ServerBinaries
+from numalign.lab.controlplane import ControlPlane, ServerBinaries
 
-TOKEN = controlplane.TOKEN
 MEDIA = {
     "json": "application/json-patch+json",
     "merge": "application/merge-patch+json",
@@ -37,18 +36,20 @@ def programs() -> tuple[Path, Path] | None:
 
 
 class RealServer:
-    def __init__(self, port: int) -> None:
-        context = ssl.create_default_context()
-        # The server makes up its certificate at the start, so there is none to know beforehand.
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-        self.connection = http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=30)
+    def __init__(self, found: ControlPlane) -> None:
+        context = ssl.create_default_context(cafile=str(found.authority))
+        self.connection = http.client.HTTPSConnection("127.0.0.1", found.port, context=context, timeout=30)
+        self.token = found.token
         self._used = time.monotonic()
 
     def call(
-        self, verb: str, path: str, body: Any = None, media: str = "application/json", *, token: str = TOKEN
+        self, verb: str, path: str, body: Any = None, media: str = "application/json", *, token: str = ""
     ) -> tuple[int, Any]:
-        headers = {"Authorization": f"Bearer {token}", "Content-Type": media, "Accept": "application/json"}
+        headers = {
+            "Authorization": f"Bearer {token or self.token}",
+            "Content-Type": media,
+            "Accept": "application/json",
+        }
         if time.monotonic() - self._used > IDLE:
             self.connection.close()  # the next request opens it anew
         self.connection.request(verb, path, None if body is None else json.dumps(body), headers)
@@ -71,6 +72,6 @@ class RealServer:
 @contextlib.contextmanager
 def running(folder: Path, etcd: Path, apiserver: Path) -> Iterator[RealServer]:
     with controlplane.running(folder, ServerBinaries(etcd, apiserver)) as found:
-        server = RealServer(found.port)
+        server = RealServer(found)
         with contextlib.closing(server.connection):
             yield server

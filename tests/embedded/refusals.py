@@ -53,8 +53,8 @@ def asked_of_the_real_server() -> dict[str, list[Any]]:
     assert found is not None, "numalign lab build etcd kube-apiserver"
     with tempfile.TemporaryDirectory() as folder, realserver.running(Path(folder), *found) as real:
         define(real)
-        furnish(real.connection, realserver.TOKEN)
-        return answers(real.connection, realserver.TOKEN)
+        furnish(real.connection, real.token)
+        return answers(real.connection, real.token)
 
 
 def record() -> None:

@@ -62,7 +62,7 @@ def test_random_histories_on_the_real_server_agree_with_the_same_model(tmp_path:
     assert programs is not None
     with realserver.running(tmp_path, *programs) as real:
         port = real.connection.port
-        play(f"https://127.0.0.1:{port}", realserver.TOKEN, examples=15)
+        play(f"https://127.0.0.1:{port}", real.token, examples=15)
 
 
 FURNITURE = (
@@ -84,14 +84,18 @@ def test_the_real_server_refuses_in_the_same_words(tmp_path: Path) -> None:
         for path, tree in FURNITURE:
             assert real.call("POST", path, tree)[0] == 201
         connection = connected(f"https://127.0.0.1:{real.connection.port}")
-        said = {name: refusal(connection, *case[:3]) for name, case in REFUSALS.items() if name not in OURS_ALONE}
+        said = {
+            name: refusal(connection, *case[:3], token=real.token)
+            for name, case in REFUSALS.items()
+            if name not in OURS_ALONE
+        }
         connection.close()
     assert said == {name: REFUSALS[name][3:] for name in said}
 
 
-def refusal(connection: http.client.HTTPConnection, method: str, path: str, body: Any) -> tuple[int, str]:
+def refusal(connection: http.client.HTTPConnection, method: str, path: str, body: Any, token: str) -> tuple[int, str]:
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    headers = {"Authorization": f"Bearer {realserver.TOKEN}", "Content-Type": "application/json"}
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     connection.request(method, path, data, headers)
     answer = connection.getresponse()
     return answer.status, json.loads(answer.read())["message"]

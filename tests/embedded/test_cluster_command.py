@@ -50,7 +50,20 @@ def test_a_cluster_goes_up_is_listed_and_goes_down(typed: Typed, tmp_path: Path)
     assert typed("cluster status") == (0, words)
     assert typed("cluster up small") == (2, Like("...already runs; `numalign cluster down small` ends it\n"))
     assert typed("cluster down small") == (0, "small is down\n")
+    assert not (tmp_path / "small").exists()
     assert typed("cluster status") == (0, "no cluster runs; `numalign cluster up` starts one\n")
+
+
+def test_a_cluster_that_is_up_has_a_report_of_every_node(tmp_path: Path) -> None:
+    with clusters.up(tmp_path, "--nodes 30 --machine dgx-8 --with-scheduler") as up:
+        code, found = up.call("GET", "/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies")
+    assert (code, len(found["items"])) == (200, 30)
+
+
+def test_a_cluster_whose_nodes_do_not_report_comes_up(tmp_path: Path) -> None:
+    with clusters.up(tmp_path, "--nodes 2 --reports none") as up:
+        code, found = up.call("GET", "/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies")
+    assert (code, found["items"]) == (200, [])
 
 
 def test_what_runs_is_told_as_json_and_its_token_to_its_owner_only(typed: Typed) -> None:

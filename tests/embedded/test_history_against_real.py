@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.embedded import realserver, twins
+from tests.embedded import twins
 from tests.embedded.historykinds import KINDS, Kind
 from tests.embedded.realserver import RealServer
 from tests.embedded.twinhistories import TwinHistories
@@ -23,7 +23,7 @@ EVERY_KIND = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def sides(real_server: RealServer) -> Iterator[tuple[Side, Side]]:
     with twins.embedded() as address:
         ours = Side(address.url, "")
-        theirs = Side(f"https://127.0.0.1:{real_server.connection.port}", realserver.TOKEN)
+        theirs = Side(f"https://127.0.0.1:{real_server.connection.port}", real_server.token)
         yield ours, theirs
         ours.close()
         theirs.close()

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import pytest
 
 from numalign.agent.inventory.podidentity import UidLookup
-from numalign.agent.publish import gc
+from numalign.agent.publish import gc, startuptaint
 from numalign.deploy import rights
 from numalign.deploy.rights import Right
 from numalign.kube import errors
@@ -170,7 +170,9 @@ def test_the_scheduler_uses_exactly_its_rights(recorder: Recorder) -> None:
 def test_the_agent_uses_exactly_its_rights(recorder: Recorder) -> None:
     async def story() -> None:
         town = Town()
-        async with town.agent(Script()):
+        taint = {"key": startuptaint.KEY, "effect": "NoSchedule"}
+        town.api.patch(NODES, NODE, "", Patch("merge", {"spec": {"taints": [taint]}}))
+        async with town.agent(Script(), untaint=True):
             for _ in range(2):
                 # Another publisher comes twice, which is one Event and its count.
                 await asyncio.sleep(120)

@@ -1,6 +1,6 @@
 """The labs that tests share: real kubelets, each configured in another way.
 
-Each is started once, and needs root and Go; without them the tests are skipped with a reason, or fail where CI=true."""
+They need root and Go; without them the tests are skipped with a reason, or fail where CI=true."""
 
 from __future__ import annotations
 
@@ -10,33 +10,39 @@ from collections.abc import Iterator
 import pytest
 
 from numalign.lab import preflight
+from numalign.lab.campaign import script
 from numalign.lab.processes import Part
 from numalign.lab.spec import LabSpec
 from tests.conftest import require
 from tests.lab import agents, fleet, tales
+from tests.lab import labs as sharing
+from tests.lab.labs import Labs
 from tests.lab.live import Live
 from tests.lab.tales import Tales
 
 
 @pytest.fixture(scope="session", autouse=True)
 def able() -> None:
-    every = (*fleet.nodes(), *fleet.apart())
-    problem = preflight.missing(len(every), reporters=len(every), labs=2)
+    """A lab of a campaign is the largest that cannot be split up."""
+    problem = preflight.missing(len(script.nodes()), reporters=len(script.nodes()))
     require(not problem, f"what a lab runs on: {problem}")
 
 
 @pytest.fixture(scope="session")
-def live(able: None) -> Iterator[Live]:
-    with Live.up(tales.spec(f"tests-{os.getpid()}", fleet.nodes())) as found:
+def labs(able: None) -> Iterator[Labs]:
+    with sharing.shared() as found:
         yield found
 
 
-@pytest.fixture(scope="session")
-def apart(able: None) -> Iterator[Live]:
+@pytest.fixture
+def live(labs: Labs) -> Live:
+    return tales.shared(labs)
+
+
+@pytest.fixture(scope="module")
+def apart(labs: Labs) -> Live:
     """Without schedulers and controllers."""
-    wanted = LabSpec(name=f"apart-{os.getpid()}", nodes=fleet.apart(), controllers=False)
-    with Live.up(wanted) as found:
-        yield found
+    return labs.of(LabSpec(name=f"apart-{os.getpid()}", nodes=fleet.apart(), controllers=False))
 
 
 @pytest.fixture
@@ -54,8 +60,8 @@ def hasty(apart: Live) -> Iterator[Part]:
 
 
 @pytest.fixture(scope="session", name="tales")
-def told(request: pytest.FixtureRequest, able: None) -> Tales:
-    return Tales(lambda: request.getfixturevalue("live"))
+def told(labs: Labs) -> Tales:
+    return Tales(labs)
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ POLICIES: tuple[str, ...] = get_args(topologymanager.Policy)
 SCOPES: tuple[str, ...] = get_args(topologymanager.Scope)
 STRICT = ("restricted", "single-numa-node")
 PLAIN, PODWISE = "plain", "all-restricted-pod"
+ZONEWISE, RTE = "all-single-numa-node-container", "rte-single-numa-node-container"
 TOLD, OFFERING, UPDATED = "told", "offering", "updated"
 NIC, GPU, HUGEPAGES = "example.com/nic", "example.com/gpu", "hugepages-2Mi"
 LINK, KEY = "example.com/link", "example.com/key"
@@ -113,6 +114,11 @@ def nodes() -> tuple[NodeSpec, ...]:
     return (spec.node(PLAIN, SMALL, more=LISTS_ENDED_PODS), *shared())
 
 
+def named() -> tuple[NodeSpec, ...]:
+    """Those of the shared lab that tests name, without those that only have loads."""
+    return tuple(node for node in nodes() if node.name in (PLAIN, PODWISE, ZONEWISE, RTE))
+
+
 def apart() -> tuple[NodeSpec, ...]:
     """Two that our agent reports on, one of them with plugins of all sorts, and one that NFD's updater reports on."""
     told, offering = spec.node(TOLD, SMALL), spec.node(OFFERING, SMALL)
@@ -125,7 +131,8 @@ def apart() -> tuple[NodeSpec, ...]:
 
 
 def shared() -> list[NodeSpec]:
-    """Not more than fifteen: a kubelet and an agent take six of the 128 inotify instances that Linux usually gives."""
+    """Not more than fifteen, so that they fit at a time where Linux gives the usual 128 inotify instances, of which a
+    kubelet and an agent take six. With fewer they come in batches (`labs`)."""
     return [node for kind in KINDS for node in of_kind(kind) if node.name in SHARED]
 
 

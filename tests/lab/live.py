@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from numalign.api.objects.node import Node
@@ -55,6 +55,9 @@ class Live:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._runner.run(work)
+
+    def has_all(self, names: Iterable[str]) -> bool:
+        return all(name in self.lab.nodes for name in names)
 
     def node(self, name: str) -> LabNode:
         return self.lab.nodes[name]

@@ -1,15 +1,21 @@
-"""Loads played once, and read by many tests: those of the shared lab, and kind by kind those of the whole matrix."""
+"""Loads played once, and read by many tests: those of the shared lab, and kind by kind those of the whole matrix.
+
+Where the machine has no room for all nodes of a lab at a time, their loads are played in batches."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import reduce
 
 from msgspec import Struct
 
 from numalign.api.objects.pod import DEFAULT_SCHEDULER
+from numalign.lab import preflight
 from numalign.lab.spec import LabSpec, NodeSpec
 from tests.lab import fleet, loads, metrics
+from tests.lab.labs import Labs
 from tests.lab.live import Live
 from tests.lab.loads import Story
 
@@ -27,10 +33,19 @@ class Tale(Struct, frozen=True):
     """These three are counted by our scheduler, of pods of its own."""
     rejected_by_stock: list[str]
 
+    def __add__(self, other: Tale) -> Tale:
+        return Tale(
+            {**self.stories, **other.stories},
+            Counter(self.attempts) + Counter(other.attempts),
+            Counter(self.diverged) + Counter(other.diverged),
+            self.rejected + other.rejected,
+            self.rejected_by_stock + other.rejected_by_stock,
+        )
+
 
 class Tales:
-    def __init__(self, shared: Callable[[], Live]) -> None:
-        self._shared = shared
+    def __init__(self, labs: Labs) -> None:
+        self._labs = labs
         self._told: dict[str, Tale] = {}
         self._failed: set[str] = set()
 
@@ -49,10 +64,23 @@ class Tales:
 
     def _play(self, lab: str) -> Tale:
         if lab == SHARED_LAB:
-            return told(self._shared(), fleet.shared())
-        nodes = tuple(fleet.of_kind(lab))
-        with Live.up(spec(f"tests-{lab}-{os.getpid()}", nodes)) as live:
+            live = shared(self._labs)
+            if live.has_all(fleet.SHARED):
+                return told(live, fleet.shared())
+        nodes = fleet.shared() if lab == SHARED_LAB else tuple(fleet.of_kind(lab))
+        return reduce(Tale.__add__, map(self._told_alone, self._labs.batches(nodes)))
+
+    def _told_alone(self, nodes: tuple[NodeSpec, ...]) -> Tale:
+        with Live.up(spec(f"tests-{nodes[0].name}-{os.getpid()}", nodes)) as live:
             return told(live, nodes)
+
+
+def shared(labs: Labs) -> Live:
+    """The lab that most tests share: with all its nodes, or with those that tests name if there is no room for more."""
+    name, every = f"tests-{os.getpid()}", fleet.nodes()
+    if not labs.runs(name) and not labs.make_room(preflight.instances(len(every), len(every))):
+        return labs.of(spec(name, fleet.named()))
+    return labs.of(spec(name, every))
 
 
 def spec(name: str, nodes: tuple[NodeSpec, ...]) -> LabSpec:

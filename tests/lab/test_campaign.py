@@ -8,20 +8,23 @@ from collections.abc import Iterator
 import pytest
 
 from numalign.kube import clock
-from numalign.lab.campaign import history, judge, run
+from numalign.lab import preflight
+from numalign.lab.campaign import history, judge, run, script
 from numalign.lab.campaign import report as reports
 from numalign.lab.campaign.history import HistoryLine
 from numalign.lab.campaign.report import CampaignReport
 from numalign.lab.campaign.run import CampaignOptions
 from tests import histories
+from tests.lab.labs import Labs
 
 SECONDS = 25.0
 SEED = 10
 
 
 @pytest.fixture(scope="module")
-def played(able: None) -> Iterator[tuple[CampaignReport, list[HistoryLine]]]:
+def played(labs: Labs) -> Iterator[tuple[CampaignReport, list[HistoryLine]]]:
     asked = CampaignOptions(minutes=SECONDS / 60, seed=SEED, name=f"campaign-{os.getpid()}")
+    labs.make_room(preflight.instances(len(script.nodes()), len(script.nodes())))
     said: list[str] = []
     with clock.event_loop_runner() as runner:
         yield runner.run(run.run(asked, said.append))

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from numalign.lab import state
+from numalign.lab import preflight, state
 from numalign.lab.state import LabState
+from tests.lab.labs import Labs
 
 PATIENCE = 120.0
 SMALL = "--nodes 1 --no-controllers"
@@ -21,8 +22,9 @@ STATIC = "cpuManagerPolicy: static\nreservedSystemCPUs: '0'\n"
 
 
 @pytest.fixture(scope="module")
-def home(able: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Labs of these tests alone, all of them down in the end."""
+def home(labs: Labs, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Labs of these tests alone, two at a time, all of them down in the end."""
+    labs.make_room(2 * preflight.instances(1, 0))
     place = tmp_path_factory.mktemp("labs")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(state.INSTANCES.variable, str(place))

@@ -16,12 +16,11 @@ from numalign.lab.schedulers import REFERENCE
 from numalign.scheduler import profiles
 from tests.lab import live as lives
 from tests.lab import loads, metrics, runtime
-from tests.lab.fleet import PLAIN
+from tests.lab.fleet import PLAIN, RTE
 from tests.lab.live import LOOK, NAMESPACE, PATIENCE, Live
 
 OURS = profiles.NAME
 BOTH = [OURS, REFERENCE]
-RTE = "rte-single-numa-node-container"
 IN_A_SECOND = DeleteOptions(grace_period_seconds=1)
 
 

@@ -16,9 +16,9 @@ from numalign.scheduler import profiles
 from tests.lab import live as lives
 from tests.lab import metrics
 from tests.lab.fleet import GPU
+from tests.lab.fleet import ZONEWISE as NODE
 from tests.lab.live import NAMESPACE, Live
 
-NODE = "all-single-numa-node-container"
 NAME = "stormy"
 SETS = resources.of("apps/v1", "replicasets", "ReplicaSet", AnyObject)
 MOST = 5

@@ -14,6 +14,7 @@ from msgspec import Struct, structs
 
 from numalign.agent.inventory.inventory import Inventory
 from numalign.agent.inventory.snapshot import Snapshot
+from numalign.agent.publish import startuptaint
 from numalign.agent.publish.publish import Manner, Outcome, Publisher
 from numalign.agent.triggers.schedule import PERIOD
 from numalign.agent.triggers.triggers import SOCKET
@@ -241,6 +242,23 @@ class Agent:
         if outcome == "written":
             LOG.info("Published NodeResourceTopology", extra=about(node=self._name))
         self._note_others(outcome)
+        await self._untaint()
+
+    async def _untaint(self) -> None:
+        """The node has a report, ours or that of another publisher: schedulers may use it."""
+        patch = startuptaint.removal(self._node) if self._manner.untaint and self._node is not None else None
+        if patch is None:
+            return
+        try:
+            self._node = await self._client.patch(NODES.at(self._name), "merge", patch)
+        except errors.KubeError as problem:
+            # Another component may have changed the Node meanwhile: the next attempt reads it again.
+            self._node = None
+            self._log_change("taint", f"Failed to remove taint {startuptaint.KEY} from the Node", problem)
+            self._triggers.ask_again(SOON)
+        else:
+            self._log_change("taint", f"Failed to remove taint {startuptaint.KEY} from the Node")
+            LOG.info("Removed taint %s", startuptaint.KEY, extra=about(node=self._name))
 
     def _failed(self, problem: errors.KubeError) -> None:
         code = str(problem.code) if isinstance(problem, errors.Refusal) else "<error>"

@@ -69,9 +69,11 @@ SCHEDULER: Final = (
     Right("authentication.k8s.io", ("tokenreviews",), ("create",), option="pages over TLS"),
     Right("authorization.k8s.io", ("subjectaccessreviews",), ("create",), option="pages over TLS"),
 )
+UNTAINT: Final = "--remove-startup-taint"
 AGENT: Final = (
     Right("", ("nodes",), ("get",), own=True),
     Right("", ("pods",), ("list",)),
+    Right("", ("nodes",), ("patch",), own=True, option=UNTAINT),
     # Only /configz: the right to nodes/proxy would include running commands in every pod of the node.
     Right("", ("nodes/configz",), ("get",), own=True, option="--configz"),
     # Server-side apply also needs the right to create by name.
@@ -160,7 +162,9 @@ COLLECTOR_ACCOUNT: Final = Holder("ServiceAccount", "numalign-gc", NAMESPACE)
 
 def manifest() -> list[dict[str, Any]]:
     """The content of examples/rbac.yaml."""
-    tables = {SCHEDULER_ACCOUNT: SCHEDULER, AGENT_ACCOUNT: AGENT, COLLECTOR_ACCOUNT: COLLECTOR}
+    # The agents of a DaemonSet share an account, so the right to patch a Node would be for all Nodes.
+    agent = tuple(right for right in AGENT if right.option != UNTAINT)
+    tables = {SCHEDULER_ACCOUNT: SCHEDULER, AGENT_ACCOUNT: agent, COLLECTOR_ACCOUNT: COLLECTOR}
     accounts = [
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": each.name, "namespace": each.namespace}}
         for each in tables

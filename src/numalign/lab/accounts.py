@@ -3,10 +3,9 @@
 `up` creates accounts and kubeconfigs and calls `grant` before any program starts. Kubelets and Kubernetes components
 have the same accounts as in any cluster, so that RBAC and the node authorizer apply as there. Programs of numalign have
 only the rights listed in `deploy.rights`. Every agent may change only its own Node and report. Other programs are
-administrators."""
+administrators. `refused` is what the server refuses to all of them, because it would reach the real machine."""
 
 import asyncio
-import secrets
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -20,7 +19,9 @@ from numalign.deploy import rights
 from numalign.deploy.rights import Holder, Right
 from numalign.kube import resources
 from numalign.kube.client import Client
+from numalign.lab import controlplane
 from numalign.lab.controlplane import ADMINS, Account
+from numalign.process import privatefile
 
 ADMIN: Final = "admin"
 COMPONENTS: Final = ("system:kube-controller-manager", "system:kube-scheduler")
@@ -35,7 +36,7 @@ def every(nodes: Iterable[str]) -> dict[str, Account]:
     groups = {ADMIN: ADMINS} | dict.fromkeys((*COMPONENTS, SCHEDULER, COLLECTOR), "")
     for name in nodes:
         groups |= {node_user(name): NODES, agent_user(name): AGENTS}
-    return {user: Account(user, secrets.token_urlsafe(24), group) for user, group in groups.items()}
+    return {user: controlplane.account(user, group) for user, group in groups.items()}
 
 
 def node_user(name: str) -> str:
@@ -60,9 +61,7 @@ def kubeconfig(account: Account, url: str, authority: Path) -> dict[str, Any]:
 
 def write(content: dict[str, Any], file: Path) -> Path:
     """Writes the file; only its owner can read it."""
-    file.touch(mode=0o600)
-    file.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
-    return file
+    return privatefile.write(file, msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
 
 
 class AnyObject(Wire, frozen=True):
@@ -71,8 +70,39 @@ class AnyObject(Wire, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
 
 
+POLICIES_VERSION: Final = "admissionregistration.k8s.io/v1"
+NO_LOCAL_VOLUMES: Final = "no-local-volumes.lab.numalign.io"
+
+
 async def grant(client: Client, nodes: Iterable[str]) -> None:
-    await asyncio.gather(*(_create(client, each) for each in wanted(nodes)))
+    await asyncio.gather(*(_create(client, each) for each in (*wanted(nodes), *refused())))
+
+
+def refused() -> Iterator[dict[str, Any]]:
+    """A policy against local volumes: a kubelet would change the owner of a folder of the real machine to the group
+    that a pod names."""
+    rule = {
+        "apiGroups": [""],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE", "UPDATE"],
+        "resources": ["persistentvolumes"],
+    }
+    why = "a local volume is a folder of the real machine, whose owner a kubelet of the lab would change"
+    yield {
+        "apiVersion": POLICIES_VERSION,
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": NO_LOCAL_VOLUMES},
+        "spec": {
+            "matchConstraints": {"resourceRules": [rule]},
+            "validations": [{"expression": "!has(object.spec.local)", "message": why}],
+        },
+    }
+    yield {
+        "apiVersion": POLICIES_VERSION,
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": NO_LOCAL_VOLUMES},
+        "spec": {"policyName": NO_LOCAL_VOLUMES, "validationActions": ["Deny"]},
+    }
 
 
 def wanted(nodes: Iterable[str]) -> Iterator[dict[str, Any]]:
@@ -90,5 +120,7 @@ def _needed(every: Iterable[Right]) -> list[Right]:
 
 
 async def _create(client: Client, thing: dict[str, Any]) -> None:
-    resource = resources.of(rights.API_VERSION, f"{thing['kind'].lower()}s", thing["kind"], AnyObject)
+    kind = thing["kind"]
+    plural = f"{kind.lower()}s".replace("policys", "policies")
+    resource = resources.of(thing["apiVersion"], plural, kind, AnyObject)
     await client.create(resource.within(thing["metadata"].get("namespace", "")), thing)

@@ -2,15 +2,18 @@
 
 Benchmarks and tests that compare with the real server enter `running`, which ends both programs. A lab starts the same
 programs as two of its parts (`programs_of`), with an account per component and RBAC. etcd does not sync to disk.
-Requests without a token are refused (lab spec, "Control plane")."""
+Every local user can connect to a port on loopback, so every port asks for credentials: the API server for a token on
+every path, etcd for a client certificate of an authority whose key is discarded (lab spec, "Control plane")."""
 
 import contextlib
 import http.client
 import random
+import secrets
 import socket
 import ssl
 import time
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -19,14 +22,18 @@ from msgspec import Struct
 from numalign.lab import build
 from numalign.lab.errors import LabError
 from numalign.lab.processes import Part, ProgramSpec, end_all
-from numalign.process import certificates
-from numalign.process.certificates import CryptographyMissing
+from numalign.process import certificates, privatefile
+from numalign.process.certificates import CryptographyMissing, KeyPair, Validity
 
-TOKEN: Final = "loopback"
+HOST: Final = "127.0.0.1"
 ADMINS: Final = "system:masters"
 SECONDS_TO_START: Final = 90
 PORTS: Final = range(20_000, 30_000)
 """Below the ephemeral ports, from which an outgoing connection could take one before its server does."""
+
+SERVICE_ADDRESSES: Final = "10.0.0.0/24"
+SERVICE_NAMES: Final = ("10.0.0.1", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
+"""The names of the server inside a cluster."""
 
 # The plugin waits for an object that kube-controller-manager creates.
 WITHOUT_CONTROLLERS: Final = "--disable-admission-plugins=ServiceAccount"
@@ -41,7 +48,7 @@ class ControlPlane(Struct, frozen=True):
     port: int
     token: str
     authority: Path
-    """The server's self-signed certificate."""
+    """The certificate of the authority that issued the server's certificate."""
     pids: dict[str, int]
 
 
@@ -51,6 +58,10 @@ class Account(Struct, frozen=True):
     user: str
     token: str
     group: str = ""
+
+
+def account(user: str, group: str = "") -> Account:
+    return Account(user, secrets.token_urlsafe(24), group)
 
 
 class ServerPlan(Struct, frozen=True, kw_only=True):
@@ -66,7 +77,15 @@ class ServerPlan(Struct, frozen=True, kw_only=True):
 
     @property
     def authority(self) -> Path:
-        return self.folder / "certificates" / "apiserver.crt"
+        """The certificate that clients of the API server verify it with."""
+        return self.certificate("ca")
+
+    def certificate(self, name: str) -> Path:
+        return self.folder / "certificates" / f"{name}.crt"
+
+    def private(self, name: str) -> Path:
+        """The key of that certificate."""
+        return self.folder / "certificates" / f"{name}.key"
 
     @property
     def key(self) -> Path:
@@ -85,17 +104,18 @@ def programs() -> ServerBinaries | None:
 @contextlib.contextmanager
 def running(folder: Path, found: ServerBinaries) -> Iterator[ControlPlane]:
     plan = ServerPlan(folder=folder, etcd_port=free_port(), peer_port=free_port(), port=free_port())
-    prepare(plan, [Account("admin", TOKEN, ADMINS)])
+    admin = account("admin", ADMINS)
+    prepare(plan, [admin])
     parts = [Part(program) for program in programs_of(plan, found)]
     try:
         for part in parts:
             part.start()
         until = time.monotonic() + SECONDS_TO_START
-        while not is_ready(plan.port, TOKEN):
+        while not is_ready(plan, admin.token):
             require_start(parts, until)
             time.sleep(0.2)
         pids = {part.program.name: part.pid or 0 for part in parts}
-        yield ControlPlane(plan.port, TOKEN, plan.authority, pids)
+        yield ControlPlane(plan.port, admin.token, plan.authority, pids)
     finally:
         end_all(parts)
 
@@ -109,20 +129,33 @@ def require_start(parts: Iterable[Part], until: float) -> None:
 
 
 def prepare(plan: ServerPlan, accounts: Iterable[Account]) -> None:
-    """Write the files that the server reads at start."""
-    plan.folder.mkdir(parents=True, exist_ok=True)
-    _keep(plan.folder / "tokens.csv", (f'{each.token},{each.user},{each.user},"{each.group}"\n' for each in accounts))
+    """Write the files that etcd and the server read at start."""
+    plan.authority.parent.mkdir(parents=True, exist_ok=True)
+    tokens = (f'{each.token},{each.user},{each.user},"{each.group}"\n' for each in accounts)
+    privatefile.write(plan.folder / "tokens.csv", "".join(tokens))
     try:
         signing = certificates.signing_key()
+        _certify(plan)
     except CryptographyMissing as problem:
         raise LabError(str(problem)) from None
     # The public half separately: the server does not derive it from a private key in this format.
-    _keep(plan.key, (signing.private, signing.public))
+    privatefile.write(plan.key, signing.private + signing.public)
 
 
-def _keep(path: Path, secrets: Iterable[str]) -> None:
-    path.touch(mode=0o600)
-    path.write_text("".join(secrets))
+def _certify(plan: ServerPlan) -> None:
+    """An authority each for the API server and for etcd: etcd accepts any client certificate of its authority."""
+    validity = Validity.of(datetime.now(UTC))
+    servers, storage = (certificates.authority(f"numalign lab {name}", validity) for name in ("CA", "etcd CA"))
+    plan.authority.write_text(servers.certificate())
+    plan.certificate("etcd-ca").write_text(storage.certificate())
+    issued: dict[str, KeyPair] = {
+        "apiserver": servers.issue("kube-apiserver", [HOST, "localhost", *SERVICE_NAMES]),
+        "etcd": storage.issue("etcd", [HOST]),
+        "etcd-client": storage.issue_client("kube-apiserver"),
+    }
+    for name, pair in issued.items():
+        plan.certificate(name).write_text(pair.certificate)
+        privatefile.write(plan.private(name), pair.key)
 
 
 def programs_of(plan: ServerPlan, found: ServerBinaries) -> tuple[ProgramSpec, ProgramSpec]:
@@ -134,12 +167,10 @@ def programs_of(plan: ServerPlan, found: ServerBinaries) -> tuple[ProgramSpec, P
     )
 
 
-def is_ready(port: int, token: str) -> bool:
-    # The server creates its certificate at start, so there is none to verify with.
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    connection = http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=30)
+def is_ready(plan: ServerPlan, token: str) -> bool:
+    # Verified: until the server listens, another program could have taken its port.
+    context = ssl.create_default_context(cafile=str(plan.authority))
+    connection = http.client.HTTPSConnection(HOST, plan.port, context=context, timeout=30)
     try:
         connection.request("GET", "/readyz", headers={"Authorization": f"Bearer {token}"})
         return connection.getresponse().status == http.HTTPStatus.OK
@@ -152,15 +183,15 @@ def is_ready(port: int, token: str) -> bool:
 def free_port() -> int:
     for port in random.sample(PORTS, 100):
         with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port))
+            probe.bind((HOST, port))
             return port
     raise LabError(
-        f"no free port on 127.0.0.1 between {PORTS.start} and {PORTS.stop}; stop the programs that listen there"
+        f"no free port on {HOST} between {PORTS.start} and {PORTS.stop}; stop the programs that listen there"
     )
 
 
 def _etcd_flags(plan: ServerPlan) -> list[str]:
-    at, among = f"http://127.0.0.1:{plan.etcd_port}", f"http://127.0.0.1:{plan.peer_port}"
+    at, among = f"https://{HOST}:{plan.etcd_port}", f"https://{HOST}:{plan.peer_port}"
     return [
         f"--data-dir={plan.folder / 'data'}",
         f"--listen-client-urls={at}",
@@ -169,20 +200,36 @@ def _etcd_flags(plan: ServerPlan) -> list[str]:
         f"--initial-advertise-peer-urls={among}",
         f"--initial-cluster=default={among}",
         "--unsafe-no-fsync",
+        # JSON over HTTP, which a web page could send.
+        "--enable-grpc-gateway=false",
+        # Members of a cluster call each other with the same certificates; this one is alone.
+        *(flag for who in ("", "peer-") for flag in _etcd_tls(plan, who)),
     ]
+
+
+def _etcd_tls(plan: ServerPlan, who: str) -> Iterator[str]:
+    yield f"--{who}cert-file={plan.certificate('etcd')}"
+    yield f"--{who}key-file={plan.private('etcd')}"
+    yield f"--{who}trusted-ca-file={plan.certificate('etcd-ca')}"
+    yield f"--{who}client-cert-auth"
 
 
 def _api_flags(plan: ServerPlan) -> list[str]:
     return [
-        f"--etcd-servers=http://127.0.0.1:{plan.etcd_port}",
+        f"--etcd-servers=https://{HOST}:{plan.etcd_port}",
+        f"--etcd-cafile={plan.certificate('etcd-ca')}",
+        f"--etcd-certfile={plan.certificate('etcd-client')}",
+        f"--etcd-keyfile={plan.private('etcd-client')}",
         f"--secure-port={plan.port}",
-        "--bind-address=127.0.0.1",
-        f"--cert-dir={plan.folder / 'certificates'}",
+        f"--bind-address={HOST}",
+        f"--tls-cert-file={plan.certificate('apiserver')}",
+        f"--tls-private-key-file={plan.private('apiserver')}",
+        "--anonymous-auth=false",
         f"--token-auth-file={plan.folder / 'tokens.csv'}",
         f"--authorization-mode={plan.authorization}",
         "--service-account-issuer=https://loopback",
         f"--service-account-signing-key-file={plan.key}",
         f"--service-account-key-file={plan.key}",
-        "--service-cluster-ip-range=10.0.0.0/24",
+        f"--service-cluster-ip-range={SERVICE_ADDRESSES}",
         *plan.flags,
     ]

@@ -17,7 +17,7 @@ from numalign.kubelet.machine.machine import Machine
 from numalign.lab import machinetree, state
 from numalign.lab.processes import Part, ProgramSpec
 from numalign.lab.spec import LabSpec, NodeSpec
-from numalign.process import interpreter
+from numalign.process import interpreter, privatefile
 
 
 def of(spec: NodeSpec) -> Mapping[str, Any]:
@@ -56,8 +56,12 @@ LAB_DECIDES: Final[dict[str, Any]] = {
     "localStorageCapacityIsolation": False,
     "makeIPTablesUtilChains": False,
     "oomScoreAdj": 0,
-    "authentication": {"anonymous": {"enabled": True}, "webhook": {"enabled": False}},
-    "authorization": {"mode": "AlwaysAllow"},
+    # Every user of the machine can reach the port, and the kubelet is root: the API server decides who may ask.
+    "authentication": {"anonymous": {"enabled": False}, "webhook": {"enabled": True}, "x509": {}},
+    "authorization": {"mode": "Webhook"},
+    # Pods come from the API server only.
+    "staticPodPath": "",
+    "staticPodURL": "",
     "containerRuntimeEndpoint": f"unix://{RUNTIME_SOCKET}",
     "imageServiceEndpoint": f"unix://{RUNTIME_SOCKET}",
     "volumePluginDir": f"{KUBELET_ROOT}/volumeplugins",
@@ -150,16 +154,14 @@ def prepare(spec: NodeSpec, place: NodePaths, access: NodeAccess) -> None:
     if devices := of(spec):
         written[DEVICES] = devices
     for path, content in written.items():
-        file = place.root / Path(path).name
-        file.touch(mode=0o600)
-        file.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=2))
+        privatefile.write(place.root / Path(path).name, msgspec.json.format(msgspec.json.encode(content), indent=2))
 
 
 def programs(spec: NodeSpec, place: NodePaths, found: Mapping[str, Path]) -> list[ProgramSpec]:
     """The programs of a node, in start order."""
     made = [
         _program(spec, place, "runtime", str(found["fakecri"]), f"unix://{RUNTIME_SOCKET}"),
-        _program(spec, place, "kubelet", str(found["kubelet"]), *_kubelet_flags(spec.name)),
+        _kubelet(spec, place, str(found["kubelet"])),
     ]
     if of(spec):
         made.append(
@@ -175,7 +177,8 @@ def publishers(lab: LabSpec, node: LabNode, found: Mapping[str, Path], admin: Pa
         command: tuple[str, ...]
         if reporter == "nfd":
             name, login = "nfd", str(admin)
-            flags = (f"-kubeconfig={login}", f"-kubelet-config-uri=file://{CONFIG}", "-sleep-interval=3s", "-port=0")
+            # It serves metrics on all interfaces; on a port that does not exist it serves nothing, and works on.
+            flags = (f"-kubeconfig={login}", f"-kubelet-config-uri=file://{CONFIG}", "-sleep-interval=3s", "-port=-1")
             command = (str(found["nfd-topology-updater"]), *flags)
         else:
             name, login = "agent", AGENT_KUBECONFIG
@@ -195,5 +198,8 @@ def _program(spec: NodeSpec, place: NodePaths, name: str, *command: str, **envir
     )
 
 
-def _kubelet_flags(name: str) -> tuple[str, ...]:
-    return (f"--kubeconfig={KUBECONFIG}", f"--config={CONFIG}", f"--hostname-override={name}", "--v=2")
+def _kubelet(spec: NodeSpec, place: NodePaths, binary: str) -> ProgramSpec:
+    """It may write into the node's folder only, because pods can ask it to create files and folders anywhere."""
+    flags = (f"--kubeconfig={KUBECONFIG}", f"--config={CONFIG}", f"--hostname-override={spec.name}", "--v=2")
+    program = _program(spec, place, "kubelet", binary, *flags)
+    return structs.replace(program, writable=(str(place.folder),))

@@ -25,7 +25,12 @@ ENOUGH: Final = 512
 SHOWN: Final = ("/sys/devices/system", f"/{machinetree.HUGEPAGES}", "/proc/cpuinfo", "/proc/meminfo")
 
 
-def missing(nodes: int = 1, reporters: int = 0, labs: int = 1) -> str:
+def instances(nodes: int, reporters: int) -> int:
+    """The inotify instances that a lab uses."""
+    return nodes * FOR_KUBELET + reporters * FOR_REPORTER + FOR_CONTROL_PLANE
+
+
+def missing(nodes: int = 1, reporters: int = 0) -> str:
     """What is missing for this number of nodes and publishers; empty if nothing is."""
     if sys.platform != "linux":
         return f"a lab needs Linux and root; use a virtual machine, or {ELSEWHERE}"
@@ -36,8 +41,7 @@ def missing(nodes: int = 1, reporters: int = 0, labs: int = 1) -> str:
     absent = [path for path in (*SHOWN, *(f"/{each}" for each in machinetree.TUNABLES)) if not os.path.exists(path)]
     if absent:
         return f"a lab shows kubelets its own {absent[0]}, which this system does not have; use a whole virtual machine"
-    wanted = nodes * FOR_KUBELET + reporters * FOR_REPORTER + labs * FOR_CONTROL_PLANE
-    return _crowded(nodes, wanted) or _refused()
+    return _crowded(nodes, instances(nodes, reporters)) or _refused()
 
 
 def require(nodes: int = 1, reporters: int = 0) -> None:
@@ -92,7 +96,7 @@ def free_instances(wanted: int) -> int:
 
 def _refused() -> str:
     """The error of a mount in a separate namespace; empty if it works."""
-    probe = launching.command(["/bin/true"], [("/proc/meminfo", "/proc/cpuinfo")])
+    probe = launching.command(["/bin/true"], [("/proc/meminfo", "/proc/cpuinfo")], writable=())
     tried = subprocess.run(probe, capture_output=True, text=True, check=False)
     if tried.returncode == 0:
         return ""

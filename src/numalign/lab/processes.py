@@ -35,6 +35,8 @@ class ProgramSpec(Struct, frozen=True, kw_only=True):
     node: str = ""
     """The node it belongs to; empty for the control plane."""
     mounts: tuple[tuple[str, str], ...] = ()
+    writable: tuple[str, ...] | None = None
+    """The folders where it may write; None means everywhere."""
     environment: Mapping[str, str] = field(default_factory=dict)
     port: int = 0
     """The port of its HTTP pages on loopback; 0 if it has none."""
@@ -76,7 +78,7 @@ class Part:
         self.started = time.monotonic()
         program = self.program
         program.workplace.mkdir(parents=True, exist_ok=True)
-        command = launching.command(program.command, program.mounts, parent=os.getpid())
+        command = launching.command(program.command, program.mounts, parent=os.getpid(), writable=program.writable)
         with open(program.log, "ab") as log:
             # Its own process group, so that an interrupt in the terminal does not end all parts at once.
             self._process = subprocess.Popen(

@@ -8,6 +8,7 @@ removes the lab's folder; after a failed start the folder stays for its logs."""
 import asyncio
 import contextlib
 import logging
+import os
 import shutil
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -187,7 +188,7 @@ async def _start_server(lab: Lab, found: Mapping[str, Path], known: Mapping[str,
         lab.parts[program.name] = _started(program)
     lab.url = f"https://127.0.0.1:{plan.port}"
     token, until = known[accounts.ADMIN].token, time.monotonic() + controlplane.SECONDS_TO_START
-    while not await asyncio.to_thread(controlplane.is_ready, plan.port, token):
+    while not await asyncio.to_thread(controlplane.is_ready, plan, token):
         controlplane.require_start(lab.parts.values(), until)
         await asyncio.sleep(SERVER_POLL)
     lab.say(f"API server ready at {lab.url}")
@@ -245,6 +246,7 @@ async def up(spec: LabSpec, say: Say = LOG.info) -> AsyncIterator[Lab]:
     preflight.require(len(spec.nodes), spec.reporter_count)
     try:
         with state.INSTANCES.held(spec.name) as place:
+            _own(place)
             _empty(place)
             async with _running(Lab(spec, place, say)) as lab:
                 yield lab
@@ -266,6 +268,13 @@ async def _running(lab: Lab) -> AsyncIterator[Lab]:
             shutil.rmtree(lab.place, ignore_errors=True)
     finally:
         processes.end_all(lab.every_part())
+
+
+def _own(place: Path) -> None:
+    """Keys and tokens are written there: no other user may read the folder, nor have created it."""
+    if place.stat().st_uid != os.geteuid():
+        raise LabError(f"{place} belongs to another user; remove it, or set ${state.INSTANCES.variable}")
+    place.chmod(0o700)
 
 
 def _empty(place: Path) -> None:

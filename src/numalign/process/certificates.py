@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
-    from cryptography.x509 import CertificateBuilder, GeneralName, KeyUsage, Name
+    from cryptography.x509 import CertificateBuilder, GeneralName, KeyUsage, Name, ObjectIdentifier
 
 
 CLOCK_SKEW: Final = timedelta(hours=1)
@@ -98,12 +98,24 @@ class Authority:
         from cryptography.x509.oid import ExtendedKeyUsageOID
 
         key = _new_key()
+        builder = self._leaf(name, key, ExtendedKeyUsageOID.SERVER_AUTH)
+        builder = builder.add_extension(x509.SubjectAlternativeName(map(_host, hosts)), critical=False)
+        return KeyPair(self._signed(builder), _private_pem(key))
+
+    def issue_client(self, name: str) -> KeyPair:
+        """A certificate for a TLS client of this name."""
+        from cryptography.x509.oid import ExtendedKeyUsageOID
+
+        key = _new_key()
+        return KeyPair(self._signed(self._leaf(name, key, ExtendedKeyUsageOID.CLIENT_AUTH)), _private_pem(key))
+
+    def _leaf(self, name: str, key: EllipticCurvePrivateKey, purpose: ObjectIdentifier) -> CertificateBuilder:
+        from cryptography import x509
+
         builder = self._builder(name, key)
         builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         builder = builder.add_extension(_key_usage("digital_signature"), critical=True)
-        builder = builder.add_extension(x509.ExtendedKeyUsage((ExtendedKeyUsageOID.SERVER_AUTH,)), critical=False)
-        builder = builder.add_extension(x509.SubjectAlternativeName(map(_host, hosts)), critical=False)
-        return KeyPair(self._signed(builder), _private_pem(key))
+        return builder.add_extension(x509.ExtendedKeyUsage((purpose,)), critical=False)
 
     def _builder(self, name: str, key: EllipticCurvePrivateKey) -> CertificateBuilder:
         from cryptography import x509

@@ -18,9 +18,11 @@ from msgspec import Struct
 
 from numalign.api.objects.pod import DEFAULT_SCHEDULER
 from numalign.kube.clock import event_loop_runner
-from numalign.simulator import clock, cluster, registry, schedulers
+from numalign.process import privatefile
+from numalign.simulator import clock, cluster, registry, schedulers, trees
 from numalign.simulator.apiserver.http import server
 from numalign.simulator.apiserver.http.server import Address, ListenOptions
+from numalign.simulator.nodes.publisher import crd
 from numalign.simulator.nodes.specs import NodeSpec
 from numalign.simulator.registry import RunningCluster
 from numalign.simulator.scenarios import play
@@ -28,6 +30,10 @@ from numalign.simulator.scenarios.scenario import Scenario
 
 LOG: Final = logging.getLogger(__name__)
 USER: Final = "embedded"
+LONGEST_WAIT: Final = 20.0
+LOOK: Final = 0.1
+MOST_NAMED: Final = 10
+"""Nodes without a report that the log names."""
 
 
 class HostedCluster(Struct, frozen=True, kw_only=True):
@@ -71,6 +77,7 @@ async def _host(hosted: HostedCluster, place: Path) -> None:
             await stack.enter_async_context(embedded.scheduled_by(schedulers.zone_aware(chances)))
         async with server.serve(embedded.api, listening) as address:
             file = _write_kubeconfig(place, address, authority, token)
+            await reported(embedded)
             registry.announce(place, _running(hosted, address, file))
             LOG.info("Serving embedded cluster name=%s url=%s (%s)", hosted.name, address.url, hosted.words)
             playing_on = asyncio.create_task(_play(hosted, embedded))
@@ -78,10 +85,22 @@ async def _host(hosted: HostedCluster, place: Path) -> None:
             playing_on.cancel()
 
 
+async def reported(embedded: cluster.Cluster, longest: float = LONGEST_WAIT) -> None:
+    """Returns when every node that has a publisher has its report; publishers that are slow are not awaited longer."""
+    waiting = {
+        name for name, node in embedded.fleet.nodes.items() if node.node_state.spec.publishing.publisher != "none"
+    }
+    until = embedded.clock.now() + longest
+    while waiting and embedded.clock.now() < until:
+        await embedded.clock.sleep(LOOK)
+        waiting -= {trees.metadata(each)["name"] for each in embedded.api.list(crd.RESOURCE).items}
+    if waiting:
+        LOG.warning("No topology report yet: nodes=%s", ", ".join(sorted(waiting)[:MOST_NAMED]))
+
+
 async def _play(hosted: HostedCluster, embedded: cluster.Cluster) -> None:
     if hosted.scenario is None:
         return
-    await embedded.clock.sleep(play.SETTLING)
     for refused in await play.perform(hosted.scenario, embedded, hosted.scheduler, hosted.seed):
         LOG.warning("API server rejected a call of the scenario: %s", refused)
 
@@ -100,9 +119,8 @@ def _running(hosted: HostedCluster, address: Address, kubeconfig: Path) -> Runni
 def _write_kubeconfig(place: Path, address: Address, authority: str, token: str) -> Path:
     file = place / "kubeconfig"
     # JSON is valid YAML. Only the owner may read the file, because it holds the token.
-    with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as opened:
-        opened.write(msgspec.json.format(msgspec.json.encode(kubeconfig(address, authority, token)), indent=2) + b"\n")
-    return file
+    content = msgspec.json.format(msgspec.json.encode(kubeconfig(address, authority, token)), indent=2) + b"\n"
+    return privatefile.write(file, content)
 
 
 def kubeconfig(address: Address, authority: str = "", token: str = "") -> dict[str, Any]:

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from numalign.agent import cycle
-from numalign.agent.publish import publish
+from numalign.agent.publish import publish, startuptaint
 from numalign.api.nrt import normalise, topologymanager
+from numalign.api.objects.node import Node
 from numalign.simulator import virtualtime
 from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS, EVENTS, NODES
 from numalign.simulator.apiserver.verbs.api import Patch
@@ -43,6 +44,63 @@ def test_the_first_snapshot_is_published_at_once_and_owned_by_the_node() -> None
         (owner,) = report["metadata"]["ownerReferences"]
         assert owner == {"apiVersion": "v1", "kind": "Node", "name": NODE, "uid": owner["uid"]}
         assert owner["uid"] == town.api.get(NODES, NODE)["metadata"]["uid"]
+
+    played(story)
+
+
+TAINTS = [
+    {"key": "numalign.io/no-report", "effect": "NoSchedule"},
+    {"key": "example.com/gpu", "value": "a", "effect": "NoExecute"},
+]
+
+
+def tainted(town: Town) -> None:
+    town.api.patch(NODES, NODE, "", Patch("merge", {"spec": {"taints": TAINTS}}))
+
+
+def taints(town: Town) -> list[str]:
+    return [each["key"] for each in town.api.get(NODES, NODE)["spec"].get("taints", [])]
+
+
+def test_the_start_up_taint_goes_with_the_first_report_and_other_taints_stay() -> None:
+    async def story(town: Town, script: Script) -> None:
+        tainted(town)
+        script.unknown = ("the kubelet's configuration",)
+        async with town.agent(script, untaint=True):
+            await later(PERIOD)
+            assert (town.report(), len(taints(town))) == (None, 2)
+            script.unknown = ()
+            await later(PERIOD)
+        assert town.report() is not None
+        assert taints(town) == ["example.com/gpu"]
+
+    played(story)
+
+
+def test_the_start_up_taint_stays_where_nothing_asks_for_its_removal() -> None:
+    async def story(town: Town, script: Script) -> None:
+        tainted(town)
+        async with town.agent(script):
+            await later(PERIOD)
+        assert len(taints(town)) == 2
+
+    played(story)
+
+
+def test_a_taint_that_cannot_be_removed_at_once_is_removed_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    removal = startuptaint.removal
+
+    def outdated(node: Node) -> dict[str, Any] | None:
+        """Somebody changes the Node between the look and the write."""
+        monkeypatch.setattr(startuptaint, "removal", removal)
+        return (removal(node) or {}) | {"metadata": {"resourceVersion": "1"}}
+
+    async def story(town: Town, script: Script) -> None:
+        tainted(town)
+        monkeypatch.setattr(startuptaint, "removal", outdated)
+        async with town.agent(script, untaint=True):
+            await later(2 * PERIOD)
+        assert taints(town) == ["example.com/gpu"]
 
     played(story)
 

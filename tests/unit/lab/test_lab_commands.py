@@ -101,7 +101,7 @@ def test_more_kubelets_than_the_system_lets_watch_files_are_refused_with_the_num
     monkeypatch.setattr("sys.platform", "linux")
     monkeypatch.setattr(build, "found", lambda: True)
     monkeypatch.setattr(os.path, "exists", lambda path: True)
-    monkeypatch.setattr(launching, "command", lambda *_: ["/bin/true"])
+    monkeypatch.setattr(launching, "command", lambda *_, **__: ["/bin/true"])
     monkeypatch.setattr(preflight, "free_instances", lambda wanted: min(wanted, 100))
     assert preflight.missing(19) == ""
     assert preflight.missing(20) == (
@@ -109,7 +109,6 @@ def test_more_kubelets_than_the_system_lets_watch_files_are_refused_with_the_num
         " `sysctl fs.inotify.max_user_instances=512`, or fewer nodes"
     )
     assert "19 kubelets need 116" in preflight.missing(19, reporters=19)
-    assert "19 kubelets need 101" in preflight.missing(19, reporters=0, labs=3)
 
 
 class Instance:
@@ -136,5 +135,5 @@ def test_a_system_that_refuses_mounts_is_quoted(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("sys.platform", "linux")
     monkeypatch.setattr(build, "found", lambda: True)
     monkeypatch.setattr(os.path, "exists", lambda path: True)
-    monkeypatch.setattr(launching, "command", lambda *_: ["/bin/sh", "-c", "echo unshare: no >&2; exit 1"])
+    monkeypatch.setattr(launching, "command", lambda *_, **__: ["/bin/sh", "-c", "echo unshare: no >&2; exit 1"])
     assert "the system refuses (unshare: no)" in preflight.missing()

@@ -6,6 +6,7 @@ import ssl
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives import serialization
@@ -55,6 +56,31 @@ def test_a_server_is_no_authority() -> None:
     server = authority.issue("server", HOSTS)
     with pytest.raises(ssl.SSLCertVerificationError):
         tlstalks.shaken(certificates.context(server), tlstalks.trusting(server.certificate))
+
+
+@pytest.mark.parametrize("purpose", ["client", "server"])
+def test_a_certificate_serves_one_purpose(purpose: str, tmp_path: Path) -> None:
+    """A server that asks its clients for certificates of an authority believes in those of clients alone."""
+    authority = certificates.authority("tests", Validity.of(now()))
+    asking = certificates.context(authority.issue("server", HOSTS))
+    asking.verify_mode = ssl.CERT_REQUIRED
+    asking.load_verify_locations(cadata=authority.certificate())
+    client = tlstalks.trusting(authority.certificate())
+    shown = authority.issue_client("client") if purpose == "client" else authority.issue("client", HOSTS)
+    (tmp_path / "client.pem").write_text(shown.certificate + shown.key)
+    client.load_cert_chain(tmp_path / "client.pem")
+    if purpose == "client":
+        tlstalks.shaken(asking, client)
+    else:
+        with pytest.raises(ssl.SSLCertVerificationError, match="unsuitable certificate purpose"):
+            tlstalks.shaken(asking, client)
+
+
+def test_a_client_is_no_server() -> None:
+    authority = certificates.authority("tests", Validity.of(now()))
+    shown = certificates.context(authority.issue_client("server"))
+    with pytest.raises(ssl.SSLCertVerificationError):
+        tlstalks.shaken(shown, tlstalks.trusting(authority.certificate()))
 
 
 def test_what_a_server_makes_for_itself_ends_with_its_authority() -> None:

@@ -13,10 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from numalign.agent.deviceplugin import plugin as messages
 from numalign.agent.deviceplugin.config import Offers
 from numalign.agent.deviceplugin.offer import Offer
-from numalign.agent.deviceplugin.plugin import Plugin
+from numalign.agent.deviceplugin.plugin import REGISTER, REGISTRATION, VERSION, Plugin
 from numalign.api.decode import protobuf
 from numalign.api.errors import BadObject
 from numalign.process import log, rpc
@@ -71,15 +70,15 @@ class Registered:
 
     async def _register(self) -> None:
         request = {
-            "version": messages.VERSION,
+            "version": VERSION,
             "endpoint": self._socket.name,
             "resource": self.plugin.resource,
             "options": self.plugin.offer.options,
         }
         channel = rpc.Channel(self._kubelet)
         try:
-            body = protobuf.encode_message(request, messages.REGISTER)
-            await channel.call(f"/{messages.REGISTRATION}/Register", body, PATIENCE)
+            body = protobuf.encode_message(request, REGISTER)
+            await channel.call(f"/{REGISTRATION}/Register", body, PATIENCE)
         finally:
             await channel.close()
         LOG.info("Registered device plugin with kubelet", extra=_about(self.plugin.resource, self.plugin.offer))

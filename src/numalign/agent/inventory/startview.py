@@ -15,12 +15,11 @@ from numalign.agent.sources.checkpoints import CPUCheckpoint, MemoryCheckpoint, 
 from numalign.agent.sources.podresources import Allocatable
 from numalign.api.decode import quantity
 from numalign.api.objects import resourcenames
-from numalign.kubelet import settings as options
 from numalign.kubelet.cpu.static import STRICT_RESERVATION
 from numalign.kubelet.machine.machine import Core, HugePages, Machine, Zone
 from numalign.kubelet.machine.zonecores import short_text
 from numalign.kubelet.refusals import StartRefusal
-from numalign.kubelet.settings import Settings
+from numalign.kubelet.settings import CPU_OPTIONS, Settings, boolean_option
 from numalign.kubelet.topologymanager import mask as masks
 
 STATIC_CPUS: Final = "static"
@@ -100,7 +99,7 @@ def _reserved_are_counted(settings: Settings, evidence: Evidence) -> bool:
     """Whether the CPUs include reserved ones: by default containers share them, and the checkpoint has them."""
     text = settings.cpu_options.get(STRICT_RESERVATION, "false")
     try:
-        strict = options.boolean_option(STRICT_RESERVATION, text, options.CPU_OPTIONS)
+        strict = boolean_option(STRICT_RESERVATION, text, CPU_OPTIONS)
     except StartRefusal:
         strict = False
     return bool(_written(evidence.cpu)) and not strict

@@ -141,6 +141,8 @@ class Manner(Struct, frozen=True, kw_only=True):
     version: normalise.Version = wire.V1ALPHA2
     period: float = 60.0
     """Seconds between two reads of the object."""
+    untaint: bool = False
+    """Whether to remove the start-up taint from the Node once its report is published."""
 
 
 class Publisher:

@@ -70,6 +70,13 @@ Exclude = Annotated[
 Notify = Annotated[
     str, typer.Option("--notify-file", metavar="FILE", help="A file that others touch to trigger an update.")
 ]
+Untaint = Annotated[
+    bool,
+    typer.Option(
+        "--remove-startup-taint",
+        help="Remove the taint numalign.io/no-report from the Node after the first report.",
+    ),
+]
 Configz = Annotated[bool, typer.Option("--configz", help="Read the configuration from the kubelet's own server.")]
 KubeletAddress = Annotated[
     str,
@@ -130,6 +137,7 @@ class AgentOptions(Struct, frozen=True, kw_only=True):
     kubelet_address: KubeletAddress = "127.0.0.1"
     kubelet_certificate_authority: KubeletAuthority = ""
     bind_address: BindAddress = "127.0.0.1"
+    remove_startup_taint: Untaint = False
     port: Port = 0
     verbosity: Verbosity = 2
     log_format: LogFormat = output.LogForm.TEXT
@@ -166,6 +174,7 @@ def run(options: AgentOptions) -> None:
             left_out=_left_out(options.exclude, node, options.mode),
             version=_version(options.api_version),
             period=options.period,
+            untaint=options.remove_startup_taint,
         )
         address = (options.bind_address, options.port) if options.port else None
         login = access.default(options.kubeconfig)

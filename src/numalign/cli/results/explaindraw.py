@@ -106,6 +106,10 @@ def few(names: Sequence[str], count: int) -> str:
 
 def placement(placed: PlacementOutput) -> str:
     """Zones by container, in one line."""
+    if placed.unreported and not placed.containers:
+        return "not known: the node has no topology report"
+    if len(placed.possible) > 1 and not placed.containers:
+        return f"{_choices([(zone,) for zone in placed.possible])}, not reported"
     if not placed.containers:
         return "no zone of its own"
     by_zones: dict[tuple[Zones, ...], list[str]] = {}
@@ -142,6 +146,11 @@ def _lines(answer: ExplainOutput) -> Iterator[tuple[str, str]]:
         yield "would go to", f"{answer.chosen.node}; {placement(answer.chosen)}"
     if pod.reason or pod.message:
         yield "it says", ": ".join(filter(None, (pod.reason, pod.message)))
+    if pod.final:
+        yield "final", pod.final
+    if pod.taken_by:
+        taken = few(pod.taken_by[:MOST_NAMES], len(pod.taken_by))
+        yield "room", f"other schedulers bound pods to {pod.placed.node if pod.placed else 'the node'} then: {taken}"
 
 
 def _held(pod: PodOutput, placed: PlacementOutput) -> Iterator[tuple[str, str]]:

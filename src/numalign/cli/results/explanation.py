@@ -24,7 +24,7 @@ from numalign.cli.display import values
 from numalign.cli.display.values import Amount, Held, Lacking, Reported, Zones
 from numalign.kube.resources import PODS
 from numalign.placement.columns.holdings import Source
-from numalign.placement.explain.nodeview import Tenant
+from numalign.placement.explain import wording
 from numalign.placement.explain.reasons import AnySuggestion
 from numalign.scheduler.choose import choose, filtering, stormguard
 from numalign.scheduler.choose.choose import AttemptContext, Chosen
@@ -74,6 +74,10 @@ class PlacementOutput(Reported, frozen=True, kw_only=True):
     source: Source | None = None
     """How its zones are known; None: nothing of it is aligned, or the node has no report."""
     containers: Mapping[str, tuple[Zones, ...]] = {}
+    possible: Zones = ()
+    """All zones in which it may be, where no report says in which it is."""
+    unreported: bool = False
+    """Whether a kubelet may have aligned the pod, and the node has no report."""
     holds: tuple[Held, ...] = ()
 
 
@@ -89,6 +93,10 @@ class PodOutput(Reported, frozen=True, kw_only=True):
     gates: tuple[str, ...] = ()
     reason: str = ""
     message: str = ""
+    final: str = ""
+    """Of a pod that its kubelet rejected: what becomes of it, and what to do."""
+    taken_by: tuple[str, ...] = ()
+    """Of a rejected pod: pods of other schedulers that were bound to its node at the same time."""
     placed: PlacementOutput | None = None
 
     @property
@@ -146,18 +154,27 @@ def pod_output(thing: Pod, state: PodProgress | None = None) -> PodOutput:
         gates=known.gates,
         reason=known.reason,
         message=known.message,
-        placed=placement_output(known.node, known.tenant) if known.node else None,
+        final=wording.final(meta.controller) if known.stage is Stage.REJECTED else "",
+        taken_by=tuple(f"{each.metadata.full_name} ({each.spec.scheduler_name})" for each in known.taken_by),
+        placed=placement_output(known) if known.node else None,
     )
 
 
-def placement_output(node: str, tenant: Tenant | None) -> PlacementOutput:
+def placement_output(known: PodProgress) -> PlacementOutput:
+    node, tenant = known.node, known.tenant
+    if known.lacks_report:
+        foreseen = known.forecast or {}
+        source = Source.PREDICTED if foreseen else None
+        containers = {name: tuple(sets) for name, sets in foreseen.items()}
+        return PlacementOutput(node=node, source=source, containers=containers, unreported=True)
     if tenant is None or not tenant.charges:
         return PlacementOutput(node=node)
     held = tuple(
         Held(resource=each.resource, amount=each.amount, zones=each.zones, certain=each.certain)
         for each in sorted(tenant.charges, key=lambda each: (each.zones, each.resource))
     )
-    return PlacementOutput(node=node, source=tenant.source, containers=tenant.containers, holds=held)
+    possible = tenant.zones if tenant.source is Source.UNKNOWN else ()
+    return PlacementOutput(node=node, source=tenant.source, containers=tenant.containers, possible=possible, holds=held)
 
 
 def nodes_output(found: Explained, suggested: tuple[AnySuggestion, ...], *, closest: int, every: bool) -> NodesOutput:
@@ -268,7 +285,7 @@ def about_pod(taken: Snapshot, name: str, wanted: Wanted) -> ExplainOutput:
         return answer
     if state.stage is Stage.REJECTED:
         pod = structs.replace(pod, spec=structs.replace(pod.spec, node_name=""))
-    asked = view.asked(pod, wanted)
+    asked = view.asked(pod, wanted, state.node if state.stage is Stage.REJECTED else "")
     chosen = view.chosen(pod) if asked.fits and state.stage is not Stage.REJECTED else None
     return structs.replace(answer, fits=answer.fits and asked.fits, asked=asked, chosen=chosen)
 
@@ -297,9 +314,9 @@ class _View:
         self._around = AttemptContext(self.restored.cluster, self.restored.nominations, self.restored.rejections)
         self._rng = random.Random(SEED)
 
-    def asked(self, pod: Pod, wanted: Wanted) -> NodesOutput:
+    def asked(self, pod: Pod, wanted: Wanted, rejected_by: str = "") -> NodesOutput:
         profile = self._profile(pod)
-        found = explanations.explained(pod, profile, self._around, self.restored.now)
+        found = explanations.explained(pod, profile, self._around, self.restored.now, rejected_by)
         suggested = advise.found(found, profile, self._around)
         return nodes_output(found, suggested, closest=wanted.closest, every=wanted.every)
 

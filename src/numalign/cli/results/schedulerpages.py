@@ -21,7 +21,7 @@ from numalign.cli import output
 from numalign.cli.display import formats, matrix
 from numalign.cli.display.formats import INDENT, Page
 from numalign.cli.results import explanation
-from numalign.placement import settings as engines
+from numalign.placement.settings import cache_mode
 from numalign.scheduler import settings
 from numalign.scheduler.choose.scoring import NodeScore
 from numalign.scheduler.explain.replay import NodeReplay, ReplayResult
@@ -266,7 +266,7 @@ def _process(config: Configuration) -> Iterator[Line]:
     yield "backoff", f"{backoff}; retried without an event after {parked}"
     if any(map(settings.looks_at_zones, config.profiles)):
         zones = settings.engine(config)
-        yield "zones", f"{zones.flavour}, {engines.cache_mode(zones)}, {zones.strategy.value}"
+        yield "zones", f"{zones.flavour}, {cache_mode(zones)}, {zones.strategy.value}"
 
 
 def _profile(profile: Profile) -> Iterator[Line]:

@@ -16,8 +16,8 @@ from msgspec import Struct
 from numalign.api import errors
 from numalign.api.decode import decode
 from numalign.api.decode.structs import Wire
-from numalign.kube import errors as refusals
 from numalign.kube.clock import Clock
+from numalign.kube.errors import on_one_line
 from numalign.kube.transport import auth
 from numalign.kube.transport.auth import Identity, Obtained
 from numalign.kube.transport.tls import Certificate
@@ -134,7 +134,7 @@ async def _printed(asked: PluginCall) -> bytes:
             env=_environment(asked, interactive),
         )
     except (OSError, ValueError) as problem:
-        hint = f"; {refusals.on_one_line(asked.plugin.install_hint)}" if asked.plugin.install_hint else ""
+        hint = f"; {on_one_line(asked.plugin.install_hint)}" if asked.plugin.install_hint else ""
         raise asked.bad(f"cannot be started: {getattr(problem, 'strerror', None) or 'not a command'}{hint}") from None
     return await _result(asked, process)
 
@@ -150,7 +150,7 @@ async def _result(asked: PluginCall, process: asyncio.subprocess.Process) -> byt
             process.kill()
             await process.wait()
     if process.returncode:
-        stderr = refusals.on_one_line((complaint or b"").decode("utf-8", "replace").strip())
+        stderr = on_one_line((complaint or b"").decode("utf-8", "replace").strip())
         raise asked.bad(f"ended with {process.returncode}{f': {stderr}' if stderr else ''}")
     return printed
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from numalign.api.objects.meta import OwnerReference
 from numalign.kubelet.demand import Role
 from numalign.placement.columns.intent import Unkept
 from numalign.placement.columns.nodefacts import Assumption
@@ -39,6 +40,7 @@ NO_NODES: Final = "no nodes available to schedule pods"
 WITHOUT_REPORT: Final = (
     "placed without topology data: the node has no topology report, so its kubelet may reject the pod"
 )
+CANNOT_SAY: Final = "cannot say: the node has no topology report, and it rejected this very pod"
 PROMISED: Final = "node(s) keep their zones for nominated pods"
 REJECTED: Final = "node(s) turned away pods like this one"
 REJECTED_REPLICAS: Final = "node(s) keep turning away replicas of the same owner"
@@ -205,11 +207,26 @@ def first_reports(nodes: int) -> str:
     return f"The pod waits for the first topology report of {counted(nodes, 'node')}."
 
 
-def rejected(node: str, reason: str, pause: float) -> str:
+def contested(node: str, others: int) -> str:
+    """Of a pod for which pods were evicted, while other schedulers may take their room."""
+    return (
+        f"the evicted pods have left node {node}; the pod waits for a moment, because {counted(others, 'pod')} of "
+        "other schedulers may take the room"
+    )
+
+
+def final(owner: OwnerReference | None) -> str:
+    """What becomes of a pod that its node rejected."""
+    if owner is not None:
+        return f"the pod is Failed for good; {owner.kind} {owner.name} creates another one"
+    return "the pod is Failed for good, and no scheduler tries it again: delete it and create it again"
+
+
+def rejected(node: str, reason: str, pause: float, owner: OwnerReference | None = None) -> str:
     """The message about a pod that the kubelet rejected."""
     return (
-        f"node {node} rejected the pod ({reason}); pods of the same shape are not scheduled there for {pause:g} s, "
-        "and until the node changes"
+        f"node {node} rejected the pod ({reason}); {final(owner)}; pods of the same shape are not scheduled there "
+        f"for {pause:g} s, and until the node changes"
     )
 
 

@@ -101,7 +101,7 @@ class AlikeRows:
     def refresh(self) -> None:
         """Look at rows that changed. Everything below is as of the latest call."""
         rows = self._rows
-        if rows.allocatable.shape != self.allocatable.shape:
+        if rows.allocatable.shape != self._shape:
             self._start()
         changed = rows.log.since(self._generation)
         for row in range(len(self.of_row)) if changed is None else changed.tolist():
@@ -123,13 +123,14 @@ class AlikeRows:
 
     def _start(self) -> None:
         """All rows are vacant, as before the first change."""
-        like, rows = self._rows, len(self._rows.pods)
-        self.allocatable, self.requested = np.zeros_like(like.allocatable), np.zeros_like(like.requested)
-        self.scored, self.pods, self.most_pods = (
-            np.zeros_like(like.scored),
-            np.zeros_like(like.pods),
-            np.zeros_like(like.pods),
-        )
+        self._shape = columns, rows = self._rows.allocatable.shape
+        # Every row may be of a kind of its own, beside the vacant one.
+        kinds = rows + 1
+        self.allocatable: Amounts = np.zeros((columns, kinds), np.int64)
+        self.requested: Amounts = np.zeros((columns, kinds), np.int64)
+        self.scored: Amounts = np.zeros((len(self._rows.scored), kinds), np.int64)
+        self.pods: Amounts = np.zeros(kinds, np.int64)
+        self.most_pods: Amounts = np.zeros(kinds, np.int64)
         self.of_row: NDArray[np.intp] = np.zeros(rows, np.intp)
         self._kind_at = self.of_row.data
         self._numbers = [VACANT]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
 from typing import Final
@@ -16,14 +17,17 @@ from typing import Final
 from msgspec import Struct, field, structs
 
 from numalign.api.errors import BadObject
+from numalign.api.objects import qos, requests
 from numalign.api.objects.pod import Pod
 from numalign.placement.columns.nodefacts import Assumption
 from numalign.placement.decisions import Code
 from numalign.placement.explain import answers, nodeview, reasons, whatif, wording
 from numalign.placement.explain.nodeview import Tenant
 from numalign.placement.explain.reasons import Group, Reason
+from numalign.placement.facts import Forecast
 from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit
 from numalign.placement.rules.rule import Refusal, Rows
+from numalign.scheduler import placementannotation
 from numalign.scheduler.choose import filtering, stormguard
 from numalign.scheduler.choose.choose import Attempt, AttemptContext
 from numalign.scheduler.choose.cluster import Cluster
@@ -116,8 +120,8 @@ class Explained(Struct, frozen=True, kw_only=True, dict=True):
         return [*unasked, *said, *(wording.assumption(what, nodes) for what, nodes in assumed)]
 
 
-def explained(pod: Pod, profile: Profile, around: AttemptContext, now: float = 0.0) -> Explained:
-    """The answer of every node to the pod at this moment."""
+def explained(pod: Pod, profile: Profile, around: AttemptContext, now: float = 0.0, rejected_by: str = "") -> Explained:
+    """The answer of every node to the pod at this moment. `rejected_by`: the node that rejected this very pod."""
     cluster = around.cluster
     empty = Explained(pod=pod, profile=profile.name, nodes=cluster.nodes, zones=profile.zones)
     try:
@@ -135,6 +139,9 @@ def explained(pod: Pod, profile: Profile, around: AttemptContext, now: float = 0
         zones.ask(found)
     else:
         zones.ignore(found)
+    if rejected_by in zones.fitting and cluster.engine.lacks_report(rejected_by) and _may_be_aligned(pod):
+        zones.fitting.remove(rejected_by)
+        zones.refused[rejected_by] = RejectedNodes(plugin=ZONES, texts=(wording.CANNOT_SAY,), unresolvable=True)
     return structs.replace(
         empty,
         fitting=tuple(sorted(zones.fitting)),
@@ -247,6 +254,8 @@ def _refused(empty: Explained, plugin: str, refusal: Refusal) -> Explained:
 
 
 SCHEDULED: Final = "PodScheduled"
+AT_ONCE: Final = timedelta(seconds=10)
+"""Between two bindings whose schedulers may not have seen each other's pod."""
 
 
 class Stage(StrEnum):
@@ -273,6 +282,12 @@ class PodProgress(Struct, frozen=True, kw_only=True):
     """The pod was deleted and is still terminating."""
     tenant: Tenant | None = None
     """What the pod holds on its node according to the ledger. None: it has no node, or the node has no report."""
+    lacks_report: bool = False
+    """Whether a kubelet may have aligned the pod, and its node has no report that would say where."""
+    forecast: Forecast | None = None
+    """The zones that the scheduler expected when it bound the pod, where no report says more."""
+    taken_by: tuple[Pod, ...] = ()
+    """Of a rejected pod: pods on its node that other schedulers bound about when it was bound, the latest first."""
     gates: tuple[str, ...] = ()
     nominated: str = ""
     reason: str = ""
@@ -285,11 +300,16 @@ def of(pod: Pod, cluster: Cluster) -> PodProgress:
     node = pod.spec.node_name or (decided.pod.spec.node_name if decided is not None else "")
     stage = _stage(pod, decided=decided is not None)
     reason, message = _reason_and_message(pod, stage)
+    tenant = _tenant(pod, node, cluster) if node and stage not in OVER else None
+    is_unreported = bool(node) and stage not in OVER and cluster.engine.lacks_report(node) and _may_be_aligned(pod)
     return PodProgress(
         stage=stage,
         node=node,
         is_leaving=pod.metadata.deletion_timestamp is not None,
-        tenant=_tenant(pod, node, cluster) if node and stage not in OVER else None,
+        tenant=tenant,
+        lacks_report=is_unreported,
+        forecast=_forecast(pod) if is_unreported else None,
+        taken_by=_taken_by(pod, cluster) if stage is Stage.REJECTED else (),
         gates=tuple(gate.name for gate in pod.spec.scheduling_gates),
         nominated=pod.status.nominated_node_name,
         reason=reason,
@@ -315,6 +335,40 @@ def _reason_and_message(pod: Pod, stage: Stage) -> tuple[str, str]:
     scheduled = (each for each in pod.status.conditions if each.type == SCHEDULED and each.status == "False")
     said = next(scheduled, None)
     return (said.reason, said.message) if said is not None else ("", "")
+
+
+def _may_be_aligned(pod: Pod) -> bool:
+    return qos.may_be_aligned(qos.of(pod), requests.effective(pod))
+
+
+def _forecast(pod: Pod) -> Forecast | None:
+    try:
+        return placementannotation.decode(pod.metadata)
+    except BadObject:
+        return None
+
+
+def _taken_by(pod: Pod, cluster: Cluster) -> tuple[Pod, ...]:
+    bound = _bound_at(pod)
+    if bound is None:
+        return ()
+    others = [
+        (at, each)
+        for each in cluster.pods_on(pod.spec.node_name)
+        if each.spec.scheduler_name != pod.spec.scheduler_name
+        and (at := _bound_at(each)) is not None
+        and abs(at - bound) <= AT_ONCE
+    ]
+    return tuple(each for _, each in sorted(others, key=lambda pair: pair[0], reverse=True))
+
+
+def _bound_at(pod: Pod) -> datetime | None:
+    found = (each for each in pod.status.conditions if each.type == SCHEDULED and each.status == "True")
+    written = next((each.last_transition_time for each in found), None)
+    try:
+        return datetime.fromisoformat(written) if written else None
+    except ValueError:
+        return None
 
 
 def _tenant(pod: Pod, node: str, cluster: Cluster) -> Tenant | None:

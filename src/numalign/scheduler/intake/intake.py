@@ -139,7 +139,7 @@ class Intake:
     def _pod_waiting(self, pod: Pod, *, is_new: bool) -> None:
         uid, now = pod.metadata.uid, self._clock.now()
         if pod.spec.scheduler_name not in self._profiles:
-            return
+            return self._cluster.waits_elsewhere(pod)
         if pod.status.is_finished:
             self._queue.delete(uid, now)
             self._publisher.forget(uid)
@@ -192,7 +192,9 @@ class Intake:
     def _turned_away(self, pod: Pod, shape: int) -> None:
         node, reason = pod.spec.node_name, pod.status.reason
         pause = self._rejections.rejected(shape, node, reason, self._clock.now())
-        self._publisher.warned(pod.metadata, REJECTED, "Scheduling", wording.rejected(node, reason, pause))
+        self._publisher.warned(
+            pod.metadata, REJECTED, "Scheduling", wording.rejected(node, reason, pause, pod.metadata.controller)
+        )
         self._histories.warn(pod.metadata, "rejected by the kubelet", node=node, why=reason)
 
     def _pod_gone(self, pod: Pod) -> None:

@@ -4,7 +4,6 @@ The command line and tests call `play`. The same scenario, seed and scheduler gi
 load into creations and deletions in time. They are drawn from a seed, so that all schedulers get the same load; pods
 that name no scheduler get the one that plays."""
 
-import asyncio
 import random
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AsyncExitStack
@@ -103,9 +102,6 @@ def _with(tree: Tree, path: tuple[str, ...], scheduler: str) -> Tree:
     return tree | {path[0]: spec}
 
 
-SETTLING: Final = 10.0
-"""Seconds until the nodes have reported, before the scenario starts."""
-
 Progress = Callable[[float], None]
 """Called with the time of the scenario."""
 
@@ -136,7 +132,6 @@ async def _played(
     async with cluster.running(scenario.nodes, clock, random.Random(seed)) as embedded, AsyncExitStack() as stack:
         if scheduler == profiles.NAME:
             await stack.enter_async_context(embedded.scheduled_by(schedulers.zone_aware(chances)))
-        await asyncio.sleep(SETTLING)
         recorder = HistoryRecorder(embedded.api)
         refused = await perform(scenario, embedded, scheduler, seed, progress)
         recorder.stop()

@@ -10,14 +10,18 @@ import pytest
 import yaml
 from msgspec import structs
 
+from numalign.api.objects.pod import Pod, PodCondition
 from numalign.cli.display import formats, matrix
 from numalign.cli.display.values import Lacking, ZoneLack
-from numalign.cli.results import explaindraw
+from numalign.cli.results import explaindraw, explanation
 from numalign.cli.results.explanation import CauseOutput, PlacementOutput
 from numalign.placement.columns.holdings import Source
+from numalign.placement.explain import wording
+from numalign.placement.explain.nodeview import Tenant, ZoneCharge
+from numalign.scheduler.explain.explanations import PodProgress, Stage
 from tests.unit.cli import clusterfiles
 from tests.unit.cli.clusterfiles import busy, run, written
-from tests.unit.scheduler import waitingpods
+from tests.unit.scheduler import servers, waitingpods
 from tests.unit.scheduler.servers import on, trainer
 
 WANTS = {"cpu": "4", "memory": "1Gi", "nvidia.com/gpu": "2"}
@@ -86,6 +90,75 @@ def test_a_rejected_pod_has_the_reason_and_where_an_equal_pod_would_go(tmp_path:
     assert "late  rejected" in result.stdout
     assert "it says   TopologyAffinityError: no room" in result.stdout
     assert "2 of 2 nodes can take the pod" in result.stdout
+
+
+def test_of_a_node_without_a_report_that_rejected_the_pod_nothing_can_be_said(tmp_path: Path) -> None:
+    turned_away = on(trainer("late"), "bare", phase="Failed", reason="TopologyAffinityError")
+    items = [*clusterfiles.node("bare", reported=False), clusterfiles.pod(turned_away)]
+    result = run("explain", "pod", "late", "--snapshot", written(tmp_path, items), "-o", "json")
+    assert result.exit_code == 1
+    told = json.loads(result.stdout)
+    assert (told["asked"]["fitting"], told["asked"]["causes"][0]["why"]) == ([], wording.CANNOT_SAY)
+    assert told["pod"]["final"].endswith("delete it and create it again")
+    drawn = run("explain", "pod", "late", "--snapshot", written(tmp_path, items)).stdout
+    assert "final     the pod is Failed for good, and no scheduler tries it again" in drawn
+
+
+def test_the_owner_of_a_rejected_pod_creates_another_one(tmp_path: Path) -> None:
+    turned_away = servers.owned(on(trainer("late"), "gpu-a", phase="Failed", reason="TopologyAffinityError"), "u")
+    result = run("explain", "pod", "late", "--snapshot", written(tmp_path, [*busy(), clusterfiles.pod(turned_away)]))
+    assert "the pod is Failed for good; ReplicaSet set creates another one" in result.stdout
+
+
+def bound_at(pod: Pod, second: int, scheduler: str) -> Pod:
+    condition = PodCondition(type="PodScheduled", status="True", last_transition_time=f"2026-01-01T00:00:{second:02}Z")
+    spec = structs.replace(pod.spec, scheduler_name=scheduler)
+    return structs.replace(pod, spec=spec, status=structs.replace(pod.status, conditions=(condition,)))
+
+
+def test_who_took_the_room_of_a_rejected_pod_is_named(tmp_path: Path) -> None:
+    turned_away = on(trainer("late", gpus=4), "gpu-a", phase="Failed", reason="TopologyAffinityError")
+    pods = [
+        bound_at(turned_away, 20, "numalign"),
+        bound_at(on(trainer("quick"), "gpu-a"), 19, "default-scheduler"),
+        bound_at(on(trainer("old"), "gpu-a"), 1, "default-scheduler"),
+        bound_at(on(trainer("ours"), "gpu-a"), 19, "numalign"),
+    ]
+    file = written(tmp_path, [*clusterfiles.node("gpu-a"), *map(clusterfiles.pod, pods)])
+    told = json.loads(run("explain", "pod", "late", "--snapshot", file, "-o", "json").stdout)
+    assert told["pod"]["takenBy"] == ["default/quick (default-scheduler)"]
+    assert (
+        "room      other schedulers bound pods to gpu-a then"
+        in run("explain", "pod", "late", "--snapshot", file).stdout
+    )
+
+
+PLACED = {
+    "never reported": ({}, "zones     not known: the node has no topology report"),
+    "expected by the scheduler": ({"numalign.io/placement": "v1;main=1"}, "zones     main in zone 1 (predicted)"),
+}
+
+
+@pytest.mark.parametrize("annotations, line", PLACED.values(), ids=PLACED)
+def test_pinned_cpus_on_a_node_without_a_report_are_somewhere(
+    annotations: dict[str, str], line: str, tmp_path: Path
+) -> None:
+    pod = on(trainer("p"), "bare", phase="Running")
+    pod = structs.replace(pod, metadata=structs.replace(pod.metadata, annotations=annotations))
+    items = [*clusterfiles.node("bare", reported=False), clusterfiles.pod(pod)]
+    assert line in run("explain", "pod", "p", "--snapshot", written(tmp_path, items)).stdout
+
+
+def test_zones_that_no_report_tells_apart_are_all_named() -> None:
+    tenant = Tenant(
+        uid="u",
+        name="d/p",
+        source=Source.UNKNOWN,
+        containers={},
+        charges=(ZoneCharge(resource="cpu", amount=80, zones=(0, 1)),),
+    )
+    placed = explanation.placement_output(PodProgress(stage=Stage.RUNNING, node="n", tenant=tenant))
+    assert explaindraw.placement(placed) == "zone 0 or 1, not reported"
 
 
 def test_a_gated_pod_is_shown_as_gated(tmp_path: Path) -> None:

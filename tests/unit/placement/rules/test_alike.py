@@ -116,7 +116,7 @@ def test_a_kind_has_the_amounts_of_its_rows_and_no_two_kinds_in_use_are_one(play
             for name in ("allocatable", "requested", "scored", "pods", "most_pods"):
                 assert (getattr(alike, name)[..., alike.of_row] == getattr(totals, name)).all()
             assert len(set(alike.of_row.tolist())) == len(set(totals.likes))
-            assert alike.count <= len(totals.pods)
+            assert alike.count <= len(totals.pods) + 1
 
 
 class Counting:
@@ -139,6 +139,17 @@ def test_few_kinds_are_evaluated_instead_of_many_rows(apart: int, asked: int) ->
         totals.add(row, Charge(((CPU, row + 1),), (0, 0)))
     totals.evaluated(counting, np.arange(1000))
     assert counting.asked == [asked]
+
+
+def test_every_row_may_be_of_a_kind_of_its_own() -> None:
+    totals = Totals(ROWS)
+    alike = AlikeRows(totals)
+    for round in range(3):
+        for row in range(ROWS):
+            totals.add(row, Charge(((CPU, row + round + 1),), (0, 0)))
+        alike.refresh()
+        assert len(set(alike.of_row.tolist())) == ROWS
+        assert (alike.requested[..., alike.of_row] == totals.requested).all()
 
 
 def test_kinds_are_found_again_after_more_changes_than_the_log_remembers() -> None:

@@ -19,7 +19,7 @@ const (
 func end(service *testing.FakeRuntimeService, now time.Time) {
 	service.Lock()
 	defer service.Unlock()
-	// It remembers the name of every call for ever, and nobody asks.
+	// The fake appends the name of every call to this list, and nothing reads it.
 	service.Called = nil
 	for _, container := range service.Containers {
 		sandbox := service.Sandboxes[container.SandboxID]
