@@ -14,10 +14,10 @@ from msgspec import Struct, structs
 from numalign.agent.deviceplugin import config
 from numalign.kubelet.machine import machinefile
 from numalign.kubelet.machine.machine import Machine
-from numalign.lab import machinetree, privatefile, state
+from numalign.lab import machinetree, state
 from numalign.lab.processes import Part, ProgramSpec
 from numalign.lab.spec import LabSpec, NodeSpec
-from numalign.process import interpreter
+from numalign.process import interpreter, privatefile
 
 
 def of(spec: NodeSpec) -> Mapping[str, Any]:

@@ -28,6 +28,7 @@ from numalign.scheduler.choose.stormguard import StormGuard
 from numalign.scheduler.events.podhistory import SILENT, PodHistories
 from numalign.scheduler.events.publish import SCHEDULER_ERROR, UNSCHEDULABLE, PendingReason, Publisher
 from numalign.scheduler.metrics import Metrics
+from numalign.scheduler.preempt.contestedrooms import ContestedRooms
 from numalign.scheduler.preempt.preemption import PreemptionRequest
 from numalign.scheduler.preempt.preemptor import Preemptor
 from numalign.scheduler.profiles import ZONES, Profile
@@ -69,6 +70,7 @@ class Cycle:
         self._surroundings = AttemptContext(cluster, queue.nominations, rejections)
         self.start = 0
         """Where the next search for nodes begins, if it is not for all."""
+        self._contested = ContestedRooms(cluster, queue.nominations)
         self._wake = asyncio.Event()
 
     def wake(self) -> None:
@@ -106,6 +108,8 @@ class Cycle:
         except BadObject as problem:
             refusal = Rejection(reasons={ZONES: (str(problem),)}, zones_of=frozenset())
             return self._refuse(queued, refusal, str(problem), begun)
+        if profile.zones and (node := self._contested.held(queued.uid, begun)):
+            return self._hold(queued, node, begun)
         ranking = ScoreDetails(self._clock.now) if self._decision_log.wants_details(begun) else None
         attempt = self._surroundings.attempt(pod, shape, begun, self.start, ranking)
         found = choose.choose(attempt, profile, self._cluster, self._chances)
@@ -130,6 +134,7 @@ class Cycle:
             self._volumes.assume(plan)
         placed = self._cluster.assume(queued.pod, decision)
         self._queue.nominations.remove(queued.uid)
+        self._contested.forget(queued.uid)
         is_blind = profile.zones and self._cluster.engine.lacks_report(decision.node)
         note = wording.WITHOUT_REPORT if is_blind and scoring.is_aligned(attempt.shape) else ""
         self._binder.start(PendingBinding(queued, placed, decision, attempt.now, plan, profile.volume_seconds, note))
@@ -149,6 +154,15 @@ class Cycle:
         preempted = self._preemptor.attempt(asked)
         message = f"{refusal.message} {preempted.message}"
         self._refuse(queued, refusal.rejection, message, attempt.now, nominated=preempted.nominated)
+
+    def _hold(self, queued: QueuedPod, node: str, begun: float) -> None:
+        """Returns a preemptor to the queue for a backoff, until other schedulers have reacted to the freed room."""
+        waiting = self._queue.fail(queued.uid, self._clock.now())
+        message = wording.contested(node, len(self._cluster.waiting_elsewhere))
+        if waiting is not None:
+            self._publisher.refused(waiting.pod, PendingReason(UNSCHEDULABLE, message))
+        self._remember_refused(queued, metrics.UNSCHEDULABLE, message, begun)
+        self._count(queued, metrics.UNSCHEDULABLE, begun)
 
     def _refuse(
         self, queued: QueuedPod, rejection: Rejection, message: str, begun: float, *, nominated: str | None = None

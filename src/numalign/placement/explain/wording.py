@@ -207,6 +207,14 @@ def first_reports(nodes: int) -> str:
     return f"The pod waits for the first topology report of {counted(nodes, 'node')}."
 
 
+def contested(node: str, others: int) -> str:
+    """Of a pod for which pods were evicted, while other schedulers may take their room."""
+    return (
+        f"the evicted pods have left node {node}; the pod waits for a moment, because {counted(others, 'pod')} of "
+        "other schedulers may take the room"
+    )
+
+
 def final(owner: OwnerReference | None) -> str:
     """What becomes of a pod that its node rejected."""
     if owner is not None:

@@ -53,6 +53,8 @@ class Cluster:
         """By node, the latest."""
         self._deleted_reports: dict[str, NodeResourceTopology] = {}
         """By node, the last one of each node whose report was deleted."""
+        self.waiting_elsewhere: dict[str, Pod] = {}
+        """By uid: pods without a node that other schedulers are to place."""
         self._rowless: dict[str, dict[str, Pod]] = {}
         """Pods on nodes that have no row, by node and uid; the world has all others."""
         self._rowless_on: dict[str, str] = {}
@@ -99,6 +101,7 @@ class Cluster:
         """A pod that has a node was seen as it is now."""
         uid, node = pod.metadata.uid, pod.spec.node_name
         wakes: list[Wake] = []
+        self.waiting_elsewhere.pop(uid, None)
         assumed = self.assumed.pop(uid, None)
         forecast = self._forecast(pod) if assumed is None and not self.counts(uid) else None
         if assumed is not None and assumed.pod.spec.node_name != node:
@@ -110,11 +113,19 @@ class Cluster:
         return wakes + self.engine.apply(facts.PodSeen(pod, now, forecast))
 
     def pod_gone(self, pod: Pod, now: float) -> list[Wake]:
+        self.waiting_elsewhere.pop(pod.metadata.uid, None)
         assumed = self.assumed.pop(pod.metadata.uid, None)
         self._release(pod.metadata.uid)
         # Deleted before the watch showed its node: it may run there all the same.
         last = assumed.pod if assumed is not None and assumed.is_bound else pod
         return self.engine.apply(facts.PodGone(last, now))
+
+    def waits_elsewhere(self, pod: Pod) -> None:
+        """A pod without a node was seen that another scheduler is to place."""
+        if pod.status.is_finished or pod.spec.scheduling_gates or pod.metadata.deletion_timestamp is not None:
+            self.waiting_elsewhere.pop(pod.metadata.uid, None)
+        else:
+            self.waiting_elsewhere[pod.metadata.uid] = pod
 
     def tick(self, now: float) -> list[Wake]:
         wakes = self.engine.apply(facts.Tick(now))

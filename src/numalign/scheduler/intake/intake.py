@@ -139,7 +139,7 @@ class Intake:
     def _pod_waiting(self, pod: Pod, *, is_new: bool) -> None:
         uid, now = pod.metadata.uid, self._clock.now()
         if pod.spec.scheduler_name not in self._profiles:
-            return
+            return self._cluster.waits_elsewhere(pod)
         if pod.status.is_finished:
             self._queue.delete(uid, now)
             self._publisher.forget(uid)

@@ -8,7 +8,6 @@ set.
 directory, for `cluster up --tls`. Only the owner can read the key; the authority's private key is never written."""
 
 import ipaddress
-import os
 import socket
 import ssl
 from collections.abc import AsyncIterator, Sequence
@@ -20,7 +19,7 @@ from typing import Final
 from msgspec import Struct
 
 from numalign.api.errors import BadObject
-from numalign.process import certificates
+from numalign.process import certificates, privatefile
 from numalign.process.certificates import YEAR, CryptographyMissing, Validity
 from numalign.process.http import listen
 from numalign.process.http.limits import Limits
@@ -54,8 +53,7 @@ def make_certificates(directory: Path, hosts: Sequence[str] = HOSTS) -> Certific
     files = Certificates(directory / "ca.crt", directory / "server.crt", directory / "server.key")
     files.authority.write_text(authority.certificate())
     files.certificate.write_text(issued.certificate)
-    with open(os.open(files.key, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as opened:
-        opened.write(issued.key)
+    privatefile.write(files.key, issued.key)
     return files
 
 
