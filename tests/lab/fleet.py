@@ -12,6 +12,7 @@ from typing import Any, get_args
 
 from msgspec import Struct, structs
 
+from numalign.agent.publish import startuptaint
 from numalign.api.nrt import topologymanager
 from numalign.kubelet import start
 from numalign.kubelet.machine import machinefile, presets
@@ -35,6 +36,7 @@ CLOSEST: Mapping[str, Any] = {"topologyManagerPolicyOptions": {start.PREFER_CLOS
 
 
 POD_ALIGNED: Mapping[str, Any] = {"topologyManagerScope": "pod"}
+TAINTED: Mapping[str, Any] = {"registerWithTaints": [{"key": startuptaint.KEY, "effect": "NoSchedule"}]}
 GPUS: Mapping[str, Any] = {"0": 4, "1": 4}
 OFFER: Mapping[str, Any] = {
     "devices": {GPU: GPUS, LINK: {"0,1": 2}, KEY: {"noTopology": 2, "each": [{"id": "odd", "zones": []}]}},
@@ -120,8 +122,9 @@ def named() -> tuple[NodeSpec, ...]:
 
 
 def apart() -> tuple[NodeSpec, ...]:
-    """Two that our agent reports on, one of them with plugins of all sorts, and one that NFD's updater reports on."""
-    told, offering = spec.node(TOLD, SMALL), spec.node(OFFERING, SMALL)
+    """Two that our agent reports on, one of them with plugins of all sorts, and one that NFD's updater reports on. The
+    first one is tainted until its first report."""
+    told, offering = spec.node(TOLD, SMALL, more=TAINTED), spec.node(OFFERING, SMALL)
     updated = spec.node(UPDATED, EVERYTHING, more=POD_ALIGNED)
     return (
         structs.replace(told, reporter="own"),

@@ -115,7 +115,7 @@ def wanted(nodes: Iterable[str]) -> Iterator[dict[str, Any]]:
 
 
 def _needed(every: Iterable[Right]) -> list[Right]:
-    return [right for right in every if not right.option]
+    return [right for right in every if right.option in ("", rights.UNTAINT)]
 
 
 async def _create(client: Client, thing: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from numalign.agent.deviceplugin import config
+from numalign.agent.publish import startuptaint
 from numalign.kubelet.machine import machinefile
 from numalign.kubelet.machine.machine import Machine
 from numalign.lab import machinetree, privatefile, state
@@ -182,7 +183,9 @@ def publishers(lab: LabSpec, node: LabNode, found: Mapping[str, Path], admin: Pa
             command = (str(found["nfd-topology-updater"]), *flags)
         else:
             name, login = "agent", AGENT_KUBECONFIG
-            command = (*interpreter.NUMALIGN, "agent", "run", "--mode", reporter)
+            taints = [taint["key"] for taint in node.spec.kubelet.get("registerWithTaints", ())]
+            untaint = ("--remove-startup-taint",) if startuptaint.KEY in taints else ()
+            command = (*interpreter.NUMALIGN, "agent", "run", "--mode", reporter, *untaint)
         made.append(_program(node.spec, node.place, name, *command, NODE_NAME=node.name, KUBECONFIG=login))
     return made
 
