@@ -17,7 +17,7 @@ DEV_READY := $(VENV)/.dev
 PEERS_READY := $(VENV)/.peers
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow lint format bench picture lock apifields rbac audit sbom dist clean
+.PHONY: help install demo test test-slow lint format bench picture lock apifields rbac audit sbom dist go clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,7 +52,7 @@ picture: $(DEV_READY)  ## Draw docs/demo.svg again from what the demo prints
 	$(BIN)/python docs/draw_demo.py
 
 lock:  ## Pin the newest requirements again (needs uv)
-	cd requirements && for name in build runtime tls fast dev peers; do $(LOCK) $$name.in --output-file $$name.txt || exit; done
+	cd requirements && for name in build runtime tls fast dev peers go; do $(LOCK) $$name.in --output-file $$name.txt || exit; done
 
 apifields: install  ## Make the table of API fields again: OPENAPI=folder of /openapi/v3 documents
 	$(BIN)/python tools/apifields.py $(OPENAPI)
@@ -75,6 +75,9 @@ dist: $(DEV_READY)  ## Build wheels, source archive, bill of materials and sums 
 	$(BIN)/python tools/dist.py dist
 	$(BIN)/python tools/sbom.py dist/numalign.cdx.json
 	cd dist && sha256sum numalign.cdx.json >> SHA256SUMS
+
+go: $(VENV_MADE)  ## Install a pinned Go into .venv, for the lab and the oracles, where the machine has none
+	$(PINNED) -r requirements/go.txt
 
 clean:  ## Remove .venv and everything generated
 	rm -rf $(VENV) dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

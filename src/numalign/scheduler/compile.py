@@ -21,6 +21,7 @@ from numalign.process.interpreter import PYTHON
 LOG: Final = logging.getLogger(__name__)
 COMPILE: Final = (*PYTHON, "-c", "from numalign.placement.engine import Engine; Engine().warm()")
 """Numba caches compiled code beside the sources, in the user's cache folder, or in NUMBA_CACHE_DIR."""
+CACHE: Final = "NUMBA_CACHE_DIR"
 LOWER_PRIORITY: Final = 10
 MANY_NODES: Final = 100
 PERIOD: Final = 1.0
@@ -48,7 +49,7 @@ async def warmed(engine: CompiledEngine, compiling: Sequence[str] = COMPILE) -> 
     if find_spec("numba") is None:
         LOG.info(WITHOUT, "numba is not installed")
         return False
-    problem = await _problem(compiling)
+    problem = _unsafe_cache() or await _problem(compiling)
     if problem:
         LOG.warning(WITHOUT, problem)
         return False
@@ -58,6 +59,16 @@ async def warmed(engine: CompiledEngine, compiling: Sequence[str] = COMPILE) -> 
         # Pods can be placed without machine code, so no error of the compiler ends the scheduler.
         LOG.warning(WITHOUT, broken)
         return False
+
+
+def _unsafe_cache() -> str:
+    """Why the cache may hold another user's code; empty: it does not."""
+    folder = os.environ.get(CACHE, "")
+    try:
+        owner = os.stat(folder).st_uid if folder else 0
+    except OSError:
+        return ""
+    return "" if owner in (0, os.geteuid()) else f"{CACHE} belongs to another user, and code is loaded from there"
 
 
 async def _problem(command: Sequence[str]) -> str:

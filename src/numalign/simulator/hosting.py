@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from numalign.api.objects.pod import DEFAULT_SCHEDULER
 from numalign.kube.clock import event_loop_runner
+from numalign.process import privatefile
 from numalign.simulator import clock, cluster, registry, schedulers, trees
 from numalign.simulator.apiserver.http import server
 from numalign.simulator.apiserver.http.server import Address, ListenOptions
@@ -118,9 +119,8 @@ def _running(hosted: HostedCluster, address: Address, kubeconfig: Path) -> Runni
 def _write_kubeconfig(place: Path, address: Address, authority: str, token: str) -> Path:
     file = place / "kubeconfig"
     # JSON is valid YAML. Only the owner may read the file, because it holds the token.
-    with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as opened:
-        opened.write(msgspec.json.format(msgspec.json.encode(kubeconfig(address, authority, token)), indent=2) + b"\n")
-    return file
+    content = msgspec.json.format(msgspec.json.encode(kubeconfig(address, authority, token)), indent=2) + b"\n"
+    return privatefile.write(file, content)
 
 
 def kubeconfig(address: Address, authority: str = "", token: str = "") -> dict[str, Any]:

@@ -29,3 +29,4 @@ AlreadyRuns = background.AlreadyRuns
 
 home, folder, held = INSTANCES.home, INSTANCES.folder, INSTANCES.held
 announce, running, every, end = INSTANCES.announce, INSTANCES.running, INSTANCES.every, INSTANCES.end
+prepared, remove = INSTANCES.prepared, INSTANCES.remove

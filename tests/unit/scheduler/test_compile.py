@@ -125,3 +125,19 @@ def test_with_a_cold_cache_no_task_waits_for_the_compiler(tmp_path: Path, monkey
 
     longest, taken = asyncio.run(run())
     assert longest < taken / 10
+
+
+def test_machine_code_that_another_user_left_is_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What numba caches is loaded as code."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    if os.geteuid() == 0:
+        os.chown(tmp_path, 1234, -1)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: 1234)
+    engine = Noted()
+    with caplog.at_level(logging.INFO, warming.__name__):
+        assert not asyncio.run(warming.warmed(engine, command("")))
+    assert ["belongs to another user" in record.getMessage() for record in caplog.records] == [True]
+    assert engine.threads == []

@@ -101,3 +101,51 @@ def test_a_folder_with_garbage_is_no_cluster(home: Path) -> None:
     with registry.held("a") as place:
         (place / "cluster.json").write_text("{")
         assert registry.every() == []
+
+
+def test_a_folder_that_others_can_change_is_refused(home: Path) -> None:
+    (home / "a").mkdir(mode=0o700)
+    (home / "a").chmod(0o777)
+    with pytest.raises(BadObject, match=r"others can write .*NUMALIGN_CLUSTERS"), registry.held("a"):
+        pass
+
+
+def test_a_folder_of_another_user_is_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (home / "a").mkdir(mode=0o700)
+    if os.geteuid() == 0:
+        os.chown(home / "a", 1234, -1)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: 1234)
+    with pytest.raises(BadObject, match="belongs to another user"), registry.held("a"):
+        pass
+
+
+def test_a_link_in_place_of_a_folder_is_refused(home: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    (home / "a").symlink_to(tmp_path_factory.mktemp("elsewhere"))
+    with pytest.raises(BadObject, match="is not a folder"), registry.held("a"):
+        pass
+
+
+def test_folders_in_a_place_that_others_can_change_are_refused(home: Path) -> None:
+    home.chmod(0o777)
+    with pytest.raises(BadObject, match="others can write"), registry.held("a"):
+        pass
+
+
+def test_folders_in_a_place_like_tmp_are_safe(home: Path) -> None:
+    home.chmod(0o1777)
+    with registry.held("a") as place:
+        assert place.stat().st_mode & 0o777 == 0o700
+
+
+def test_what_is_removed_leaves_nothing(home: Path) -> None:
+    with registry.held("a") as place:
+        (place / "kubeconfig").write_text("token")
+    registry.remove("a")
+    assert os.listdir(home) == []
+
+
+def test_what_runs_is_not_removed(holder: SpawnProcess, home: Path) -> None:
+    with pytest.raises(registry.AlreadyRuns):
+        registry.remove("a")
+    assert (home / "a").is_dir()

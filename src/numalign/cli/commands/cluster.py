@@ -91,6 +91,7 @@ def down(name: Name = "numalign") -> None:
 
     if not registry.end(name):
         output.fail(f"no cluster {name} runs; `numalign cluster status` lists those that do", code=1)
+    registry.remove(name)
     output.show(f"{name} is down")
 
 
@@ -139,8 +140,7 @@ def _started(name: str) -> RunningCluster:
     """Runs the same command in a background process, which logs into a file of the cluster's folder."""
     from numalign.simulator import registry
 
-    place = registry.folder(name)
-    place.mkdir(parents=True, exist_ok=True, mode=0o700)
+    place = registry.prepared(name)
     log = place / "log"
     with open(log, "wb") as log_file:
         command = [*interpreter.NUMALIGN, *sys.argv[1:], "--foreground"]

@@ -287,23 +287,19 @@ def _write(file: str, text: bytes) -> None:
     from numalign.scheduler.snapshot import files
 
     try:
-        _replace(Path(file).resolve(), files.packed(text) if file.endswith(GZIP) else text)
+        _replace(Path(file), files.packed(text) if file.endswith(GZIP) else text)
     except (OSError, ValueError, RuntimeError) as problem:
         output.fail(f"{file} cannot be written: {getattr(problem, 'strerror', None) or 'not a file name'}")
 
 
 def _replace(path: Path, content: bytes) -> None:
     """Replaces the file at once when all of it is written; a device is written directly."""
-    if path.exists() and not path.is_file():
+    from numalign.process import privatefile
+
+    if path.is_relative_to("/dev") or (path.exists() and not path.is_file()):
         path.write_bytes(content)
-        return
-    part = path.with_name(f"{path.name}.part")
-    try:
-        part.write_bytes(content)
-        part.replace(path)
-    except OSError:
-        part.unlink(missing_ok=True)
-        raise
+    else:
+        privatefile.write(path, content)
 
 
 REFUSED = 1

@@ -62,8 +62,7 @@ def _say(line: str) -> None:
 def started(name: str) -> LabState:
     """Runs the same command in a background process, and waits until the lab is up."""
     state.clear(name)
-    place = state.INSTANCES.folder(name)
-    place.mkdir(parents=True, exist_ok=True, mode=0o700)
+    place = state.INSTANCES.prepared(name)
     with open(place / LOG, "wb") as log_file:
         command = [*interpreter.NUMALIGN, *sys.argv[1:], "--foreground"]
         process = subprocess.Popen(

@@ -5,6 +5,7 @@ relative to their file, and inline data takes precedence over files. `auth-provi
 BadObject that names the file and the field, and quotes nothing that may be a secret."""
 
 import binascii
+import logging
 import os
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
@@ -23,6 +24,7 @@ from numalign.kube.transport import auth, dial
 from numalign.kube.transport.auth import Access, Identity, Login
 from numalign.kube.transport.tls import Certificate, Contexts, Trust
 
+LOG: Final = logging.getLogger(__name__)
 LARGEST: Final = 4 << 20
 
 
@@ -169,6 +171,7 @@ def access(
 def _access(cluster: Part, user: Part, namespace: str, around: tuple[Clock, Mapping[str, str]]) -> Access:
     clock, environment = around
     address = _server(cluster, environment)
+    _warn(cluster, user, address)
     return Access(
         server=address,
         login=Login(_source(user, cluster, clock), clock),
@@ -192,6 +195,16 @@ def _server(cluster: Part, environment: Mapping[str, str]) -> dial.Server:
     except ValueError as problem:
         raise cluster.bad("proxy-url", str(problem)) from None
     return msgspec.structs.replace(address, proxy=way)
+
+
+def _warn(cluster: Part, user: Part, address: dial.Server) -> None:
+    """kubectl accepts both without a word; the log names them."""
+    value: User = user.value
+    secret = value.token or value.token_file or value.password or value.exec
+    if cluster.value.insecure_skip_tls_verify:
+        LOG.warning("%s, %s: the client does not verify the server's certificate", cluster.file, cluster.field)
+    elif secret and not address.secure and address.host not in dial.OURSELVES:
+        LOG.warning("%s, %s: credentials are sent to %s without TLS", cluster.file, cluster.field, address.host)
 
 
 def _contexts(cluster: Part) -> Contexts:

@@ -5,7 +5,10 @@ Verification is off only if the configuration says so. No repr shows a private k
 
 import os
 import ssl
+import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -81,19 +84,25 @@ class Contexts:
         return context
 
     def _load(self, context: ssl.SSLContext, certificate: Certificate) -> None:
-        # OpenSSL reads a chain from files only; the folder is private and removed at once.
-        with tempfile.TemporaryDirectory(prefix="numalign-") as folder:
-            chain, key = Path(folder, "chain"), Path(folder, "key")
-            chain.write_bytes(certificate.chain)
-            key.write_bytes(certificate.key)
+        with _as_file(certificate.chain + b"\n" + certificate.key) as file:
             try:
-                context.load_cert_chain(chain, key, password=_no_password)
+                context.load_cert_chain(file, password=_no_password)
             except (OSError, ValueError) as problem:
                 why = f"are not a certificate and its unencrypted key in PEM ({_short(problem)})"
                 raise self._bad("client certificate and key", why) from None
 
     def _bad(self, field: str, why: str) -> errors.BadObject:
         return errors.BadObject(self.kind, self.source, field, why)
+
+
+@contextmanager
+def _as_file(content: bytes) -> Iterator[str]:
+    """OpenSSL reads files only. On Linux the file is in memory, so that the key is never on disk."""
+    in_memory = sys.platform == "linux"
+    with open(os.memfd_create("client"), "wb") if in_memory else tempfile.NamedTemporaryFile() as file:
+        file.write(content)
+        file.flush()
+        yield f"/proc/self/fd/{file.fileno()}" if in_memory else file.name
 
 
 def _no_password() -> bytes:

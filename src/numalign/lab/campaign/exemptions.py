@@ -3,14 +3,15 @@
 `judge` calls it. There are three rules. Devices: the node's last report before the binding offered the missing
 devices, and the kubelet or the device plugin was down at that time. Leftovers: a starting kubelet admits all waiting
 pods before it removes the assignments of pods that are gone. Order: another pod, whose change was not yet known at the
-decision, freed or took zones; a placement is predicted once, at the decision."""
+decision, freed or took zones; a placement is predicted once, at the decision. An `Explanation` contains the
+lines of the record that prove it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from numalign.lab.campaign import history
 from numalign.lab.campaign.history import HistoryLine, PodHistory
@@ -32,49 +33,104 @@ LOOK: Final = 0.5
 SAME_LOOK: Final = 0.05
 
 
-def unforeseeable(pod: PodHistory, others: Iterable[PodHistory], lines: Sequence[HistoryLine]) -> str:
-    """The unforeseeable reason of a rejection; empty if there is none."""
-    if _lacked_devices(pod, lines):
-        return "its devices were unavailable"
-    who = _leftovers(pod, others, lines)
-    return f"the kubelet still held resources of {who}" if who else ""
+class Explanation(Struct, frozen=True):
+    """Why the scheduler could not know what happened to a pod, with the lines of the record that show it."""
+
+    why: str
+    known: tuple[HistoryLine, ...]
+    """What was known of the node at the decision."""
+    pod: tuple[HistoryLine, ...]
+    """The pod itself: its binding, and what its kubelet did."""
+    happened: tuple[HistoryLine, ...]
+    """What the scheduler could not know, and what decided at the kubelet."""
+
+    @property
+    def proven(self) -> bool:
+        return bool(self.known and self.pod and self.happened)
 
 
-def _lacked_devices(pod: PodHistory, lines: Sequence[HistoryLine]) -> bool:
+def unforeseeable(pod: PodHistory, others: Iterable[PodHistory], lines: Sequence[HistoryLine]) -> Explanation | None:
+    """The explanation of a rejection; None if there is none."""
+    return _lacked_devices(pod, lines) or _leftovers(pod, others, lines, "the kubelet still held resources of {}")
+
+
+def _lacked_devices(pod: PodHistory, lines: Sequence[HistoryLine]) -> Explanation | None:
     if pod.why not in NO_DEVICES or not pod.devices or pod.bound is None or pod.ended is None:
-        return False
+        return None
     known = pod.bound - LAST
     offers = [line for line in lines if line.what == "offers" and line.node == pod.node and line.at <= known]
-    last = {line.why: line.devices for line in offers}
-    away = history.absences(lines, (f"{pod.node}/kubelet", f"{pod.node}/device-plugin"))
-    lately = any(begun <= pod.ended and ended >= pod.bound - REGISTERING for begun, ended in away)
-    return lately and all(each.get(name, 0) >= count for each in last.values() for name, count in pod.devices.items())
+    last = {line.why: line for line in offers}
+    parts = (f"{pod.node}/kubelet", f"{pod.node}/device-plugin")
+    away = [
+        (begun, ended)
+        for begun, ended in history.absences(lines, parts)
+        if begun <= pod.ended and ended >= pod.bound - REGISTERING
+    ]
+    offered = all(each.devices.get(name, 0) >= count for each in last.values() for name, count in pod.devices.items())
+    if not away or not offered:
+        return None
+    happened = _absence_lines(lines, parts, away)
+    return Explanation("its devices were unavailable", tuple(last.values()), _life(pod, pod.ended, lines), happened)
 
 
-def _leftovers(pod: PodHistory, others: Iterable[PodHistory], lines: Sequence[HistoryLine]) -> str:
-    """The name of a pod that had ended and was still in the checkpoint of a kubelet that started after the binding."""
+def _leftovers(
+    pod: PodHistory, others: Iterable[PodHistory], lines: Sequence[HistoryLine], why: str
+) -> Explanation | None:
+    """By a pod that had ended and was still in the checkpoint of a kubelet that started after the binding."""
     met = pod.held or pod.ended
     if pod.bound is None or met is None:
-        return ""
-    away = history.absences(lines, (f"{pod.node}/kubelet",))
-    starts = [back for _, back in away if pod.bound <= back + STARTING and met >= back]
+        return None
+    parts = (f"{pod.node}/kubelet",)
+    away = [
+        (begun, back) for begun, back in history.absences(lines, parts) if pod.bound <= back + STARTING and met >= back
+    ]
     for other in others:
         had_left = other.node == pod.node and other.left <= met and bool(other.zones & pod.wanted)
-        if had_left and any(other.freed is None or other.freed >= back for back in starts):
-            return other.name
-    return ""
+        if had_left and any(other.freed is None or other.freed >= back for _, back in away):
+            happened = (*_life(other, met, lines), *_absence_lines(lines, parts, away))
+            return Explanation(why.format(other.name), _known(pod, lines), _life(pod, met, lines), _in_order(happened))
+    return None
 
 
-def overtaker(pod: PodHistory, others: Sequence[PodHistory], lines: Sequence[HistoryLine]) -> str:
-    """The pod that explains a different placement; empty if there is none."""
+def overtaker(pod: PodHistory, others: Sequence[PodHistory], lines: Sequence[HistoryLine]) -> Explanation | None:
+    """The explanation of a different placement by another pod; None if there is none."""
     if pod.bound is None or pod.held is None:
-        return ""
+        return None
     reports = _ReportsBefore.before(pod.bound, lines, pod.node)
     for other in others:
         if other is not pod and other.node == pod.node and (why := _met(pod, pod.bound, pod.held, other, reports)):
-            return f"{other.name} {why}"
-    who = _leftovers(pod, others, lines)
-    return f"{who} was still in the checkpoint" if who else ""
+            own, happened = (_life(each, pod.held, lines) for each in (pod, other))
+            return Explanation(f"{other.name} {why}", _known(pod, lines), own, happened)
+    return _leftovers(pod, others, lines, "{} was still in the checkpoint")
+
+
+OF_A_POD: Final = ("bound", "holds", "freed", "ended", "deletion-requested", "gone")
+
+
+def _life(pod: PodHistory, admitted: float | None, lines: Iterable[HistoryLine]) -> tuple[HistoryLine, ...]:
+    """What happened to the pod until then. Kubelets' checkpoints have uids only, so the name is added."""
+    until = (admitted or 0.0) + LOOK
+    own = (each for each in lines if each.uid == pod.uid and each.what in OF_A_POD and each.at <= until)
+    return tuple(structs.replace(each, name=pod.name) for each in own)
+
+
+def _known(pod: PodHistory, lines: Iterable[HistoryLine]) -> tuple[HistoryLine, ...]:
+    """The node's last report that was known at the decision for sure, and those that may have been."""
+    bound = pod.bound or 0.0
+    reports = [each for each in lines if each.what == "reported" and each.node == pod.node and each.at <= bound]
+    sure = sum(each.at <= bound - LAST for each in reports)
+    return tuple(reports[max(0, sure - 1) :])
+
+
+def _absence_lines(
+    lines: Iterable[HistoryLine], parts: Sequence[str], away: Sequence[tuple[float, float]]
+) -> tuple[HistoryLine, ...]:
+    times = {at for each in away for at in each}
+    return tuple(each for each in lines if each.what in ("down", "up") and each.name in parts and each.at in times)
+
+
+def _in_order(lines: Iterable[HistoryLine]) -> tuple[HistoryLine, ...]:
+    return tuple(sorted(lines, key=lambda each: each.at))
 
 
 def _met(pod: PodHistory, bound: float, held: float, other: PodHistory, reports: _ReportsBefore) -> str:

@@ -2,19 +2,23 @@
 
 `report` calls it. Rejected: a kubelet rejected a pod that numalign's scheduler bound. Mispredicted: a container has
 CPUs, memory or devices outside every predicted set of zones; compared only where the topology manager enforces zones.
-Both exclude what `exemptions` lists. Lost: a pod that at a rest neither runs nor has a reason to wait, or that ended or
-vanished by itself. Late: a report behind its kubelet."""
+Both exclude what `exemptions` explains; these pods have evidence and are at most one in 100. Lost: a pod that at a rest
+neither runs nor has a reason to wait, or that ended or vanished by itself. Late: a report behind its kubelet."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from numalign.lab.campaign import exemptions, history
+from numalign.lab.campaign.exemptions import Explanation
 from numalign.lab.campaign.history import HistoryLine, Holding, PodHistory, Zones
 
 PERIOD: Final = 60.0
 """The agent's period in seconds. A report may be at most a second older, once the cause is gone."""
+
+
+MOST_EXPLAINED: Final = 0.01
 
 
 class Finding(Struct, frozen=True):
@@ -26,18 +30,37 @@ class Finding(Struct, frozen=True):
     why: str
 
 
+class Explained(Finding, frozen=True):
+    """A pod that was rejected or is elsewhere, and the lines of the record that explain it."""
+
+    evidence: Explanation
+
+
 class CampaignVerdict(Struct, frozen=True, kw_only=True):
+    placed: int
     rejected: tuple[Finding, ...]
-    unforeseeable: tuple[Finding, ...]
+    unforeseeable: tuple[Explained, ...]
     mispredicted: tuple[Finding, ...]
-    overtaken: tuple[Finding, ...]
+    overtaken: tuple[Explained, ...]
     lost: tuple[Finding, ...]
     late: tuple[Finding, ...]
     """Late reports; these have no pod."""
 
     @property
+    def explained_share(self) -> float:
+        """The share of placed pods that are unforeseeable or overtaken."""
+        pods = {each.pod for each in (*self.unforeseeable, *self.overtaken)}
+        return len(pods) / self.placed if pods else 0.0
+
+    @property
+    def unproven(self) -> tuple[Finding, ...]:
+        """Explanations without evidence: the record lacks a part of it."""
+        return tuple(each for each in (*self.unforeseeable, *self.overtaken) if not each.evidence.proven)
+
+    @property
     def good(self) -> bool:
-        return not (self.rejected or self.mispredicted or self.lost or self.late)
+        broken = self.rejected or self.mispredicted or self.lost or self.late or self.unproven
+        return not broken and self.explained_share <= MOST_EXPLAINED
 
 
 def judge(lines: Sequence[HistoryLine]) -> CampaignVerdict:
@@ -47,6 +70,7 @@ def judge(lines: Sequence[HistoryLine]) -> CampaignVerdict:
     elsewhere = [(pod, found) for pod in pods for found in misplaced(pod)]
     overtakers = {pod.uid: exemptions.overtaker(pod, pods, lines) for pod, _ in elsewhere}
     return CampaignVerdict(
+        placed=sum(pod.bound is not None for pod in pods),
         rejected=tuple(_refusal(pod) for pod in turned_away if not unforeseen[pod.uid]),
         unforeseeable=tuple(_explained(_refusal(pod), why) for pod in turned_away if (why := unforeseen[pod.uid])),
         mispredicted=tuple(found for pod, found in elsewhere if not overtakers[pod.uid]),
@@ -61,9 +85,9 @@ def misplaced(pod: PodHistory) -> Iterator[Finding]:
     for container, holding in sorted(pod.holds.items()) if not pod.loose else ():
         choices = pod.predicted.get(container, ())
         if pod.bound is not None and holding != Holding() and not any(_within(holding, each) for each in choices):
-            predicted = " or ".join(map(_zones, choices)) or "nothing"
-            where = f"CPUs in {_zones(holding.cpus)}, memory in {_zones(holding.memory)}"
-            devices = ", ".join(map(_zones, holding.devices)) or "none"
+            predicted = zone_sets(choices)
+            where = f"CPUs in {zone_set(holding.cpus)}, memory in {zone_set(holding.memory)}"
+            devices = ", ".join(map(zone_set, holding.devices)) or "none"
             yield Finding(
                 pod.name, pod.node, pod.bound, f"{container}: predicted {predicted}; {where}, devices: {devices}"
             )
@@ -75,7 +99,11 @@ def _within(holding: Holding, choice: Zones) -> bool:
     return aligned and zones.issuperset(holding.cpus) and zones.issuperset(holding.memory)
 
 
-def _zones(zones: Zones) -> str:
+def zone_sets(choices: Iterable[Zones]) -> str:
+    return " or ".join(map(zone_set, choices)) or "nothing"
+
+
+def zone_set(zones: Iterable[int]) -> str:
     return "{" + ",".join(map(str, zones)) + "}"
 
 
@@ -83,8 +111,8 @@ def _refusal(pod: PodHistory) -> Finding:
     return Finding(pod.name, pod.node, pod.ended or 0.0, f"{pod.why}: {pod.words}")
 
 
-def _explained(found: Finding, who: str) -> Finding:
-    return structs.replace(found, why=f"{found.why}; {who}")
+def _explained(found: Finding, evidence: Explanation) -> Explained:
+    return Explained(found.pod, found.node, found.at, f"{found.why}; {evidence.why}", evidence)
 
 
 def _stuck(lines: Iterable[HistoryLine]) -> Iterator[Finding]:

@@ -4,13 +4,13 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
 from numalign.lab.campaign import history, judge
 from numalign.lab.campaign.history import HistoryLine, Holding, PodHistory
-from numalign.lab.campaign.judge import Finding
+from numalign.lab.campaign.judge import Explained, Finding
 
 
 class CampaignRun(Struct, frozen=True, kw_only=True):
@@ -43,9 +43,13 @@ class CampaignReport(Struct, frozen=True, kw_only=True):
     seconds: float
     pods: PodCounts
     rejected: tuple[Finding, ...]
-    unforeseeable: tuple[Finding, ...]
+    unforeseeable: tuple[Explained, ...]
     mispredicted: tuple[Finding, ...]
-    overtaken: tuple[Finding, ...]
+    overtaken: tuple[Explained, ...]
+    explained_share: float
+    """The share of placed pods that are unforeseeable or overtaken; at most 0.01 is good."""
+    unproven: tuple[str, ...]
+    """The pods among them whose explanation the record does not prove."""
     lost: tuple[Finding, ...]
     late_reports: tuple[Finding, ...]
     longest_lag: float
@@ -64,6 +68,8 @@ def of(run: CampaignRun, lines: Sequence[HistoryLine]) -> CampaignReport:
         unforeseeable=verdict.unforeseeable,
         mispredicted=verdict.mispredicted,
         overtaken=verdict.overtaken,
+        explained_share=verdict.explained_share,
+        unproven=tuple(dict.fromkeys(each.pod for each in verdict.unproven)),
         lost=verdict.lost,
         late_reports=verdict.late,
         longest_lag=max((seconds for _, _, seconds in judge.lags(lines)), default=0.0),
@@ -89,12 +95,14 @@ def text(report: CampaignReport) -> str:
         ("unforeseeable", f"{len(report.unforeseeable)} more, for reasons that no scheduler can foresee"),
         ("mispredicted", _count(report.mispredicted, pods.compared, "containers")),
         ("overtaken", f"{len(report.overtaken)} more, whose node other pods had just left or joined"),
+        ("explained", _explained(report)),
         ("lost", _count(report.lost, pods.created, "pods")),
         ("late reports", str(len(report.late_reports))),
     ]
     lines_shown = [f"{name:<14} {words}" for name, words in rows]
     for title in ("rejected", "unforeseeable", "mispredicted", "overtaken", "lost", "late_reports"):
-        lines_shown += [f"{title.upper().replace('_', ' ')}: {_line(each)}" for each in getattr(report, title)]
+        for each in getattr(report, title):
+            lines_shown += [f"{title.upper().replace('_', ' ')}: {_line(each)}", *_evidence(each)]
     by_themselves = [f"{name} {count}" for name, count in run.ended_by_themselves.items()]
     return "\n".join([*lines_shown, *([f"ended by themselves: {', '.join(by_themselves)}"] if by_themselves else [])])
 
@@ -121,6 +129,45 @@ def _kind(line: HistoryLine) -> str:
 
 def _count(found: Sequence[Finding], among: int, what: str) -> str:
     return f"{len(found)} of {among} {what}"
+
+
+def _explained(report: CampaignReport) -> str:
+    share = f"{report.explained_share:.1%} of placed pods are unforeseeable or overtaken, at most 1% may be"
+    return f"{share}; without evidence: {', '.join(report.unproven) or 'none'}"
+
+
+def _evidence(finding: Finding) -> Iterator[str]:
+    if not isinstance(finding, Explained):
+        return
+    evidence = finding.evidence
+    names = {line.uid: line.name for line in (*evidence.pod, *evidence.happened) if line.uid}
+    for title, lines in (("known", evidence.known), ("pod", evidence.pod), ("happened", evidence.happened)):
+        yield from (f"    {title:<9} {line.at:.1f} s  {_said(line, names)}" for line in lines)
+
+
+def _said(line: HistoryLine, names: Mapping[str, str]) -> str:
+    """A line of the record in words."""
+    match line.what:
+        case "reported":
+            pods = ", ".join(name for uid, name in names.items() if uid in line.uids) or "neither pod"
+            return f"report of {line.node} with {len(line.uids)} pods names {pods}; {line.words}"
+        case "offers":
+            devices = ", ".join(f"{name} {count}" for name, count in line.devices.items()) or "no devices"
+            return f"{line.why} of {line.node} offers {devices}"
+        case "bound":
+            zones = "; ".join(f"{each} in {judge.zone_sets(sets)}" for each, sets in line.predicted.items())
+            return f"{line.name} bound to {line.node}, predicted: {zones or 'no zones'}"
+        case "holds":
+            held = "; ".join(f"{each} in {judge.zone_set(sorted(found.zones))}" for each, found in line.holds.items())
+            return f"{line.name} in the checkpoint of {line.node}: {held}"
+        case "freed":
+            return f"{line.name} no longer in the checkpoint of {line.node}"
+        case "ended":
+            return " ".join(filter(None, (line.name, line.phase, line.why, line.words)))
+        case "down":
+            return line.words or f"{line.name} down ({line.why})"
+        case _:
+            return f"{line.name} {line.what}"
 
 
 def _line(finding: Finding) -> str:

@@ -32,8 +32,8 @@ KIND: Final = "SchedulerDump"
 GZIP: Final = b"\x1f\x8b"
 LIST: Final = "List"
 NOTHING: Final = (b"", b"null")
-LARGEST: Final = 4 << 30
-"""The largest size in bytes after decompression."""
+LARGEST: Final = 256 << 20
+"""The largest size in bytes after decompression; a dump of 5,000 nodes has 35 MB."""
 BY_KIND: Final = {(resource.group, resource.kind): resource for resource in snapshot.RESOURCES}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import http.server
 import json
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -156,10 +157,29 @@ def test_a_dump_that_cannot_be_written_leaves_the_last_one(
     def full(path: Path, target: object) -> Path:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(Path, "replace", full)
+    monkeypatch.setattr(os, "replace", full)
     result = look("dump", "--server", url, "-f", str(tmp_path / "now.json"))
     assert (result.exit_code, "cannot be written: No space left" in result.stderr) == (2, True)
     assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("now.json", "before")]
+
+
+def test_a_dump_is_for_its_owner_and_follows_no_link(url: str, tmp_path: Path) -> None:
+    Pages.pages = {"/debug/dump": b"{}"}
+    other, file = tmp_path / "other", tmp_path / "now.json"
+    other.write_text("another file")
+    file.symlink_to(other)
+    (tmp_path / "now.json.part").symlink_to(other)
+    assert look("dump", "--server", url, "-f", str(file)).exit_code == 0
+    assert (file.read_text(), other.read_text(), file.stat().st_mode & 0o777) == ("{}", "another file", 0o600)
+
+
+def test_a_dump_can_be_written_into_a_pipe(url: str) -> None:
+    Pages.pages = {"/debug/dump": b"{}"}
+    read, written = os.pipe()
+    assert look("dump", "--server", url, "-f", f"/dev/fd/{written}").exit_code == 0
+    os.close(written)
+    with open(read, "rb") as pipe:
+        assert pipe.read() == b"{}"
 
 
 @pytest.mark.parametrize("file", ["/dev/full", "/nonexistent/x", "", "\0", "/tmp"])

@@ -237,6 +237,31 @@ def test_hostile_yaml_is_refused_and_not_quoted(folder: Path, text: str) -> None
     assert (raised.value.kind, "python/tuple" in str(raised.value)) == ("Kubeconfig", False)
 
 
+RISKS = {
+    "no verification": ({"server": "https://10.0.0.1", "insecure-skip-tls-verify": True}, {}, "does not verify"),
+    "a token over HTTP": ({"server": "http://10.0.0.1"}, {"token": SECRET}, "without TLS"),
+    "a password over HTTP": ({"server": "http://10.0.0.1"}, {"username": "u", "password": SECRET}, "without TLS"),
+    "a token over HTTP on this machine": ({"server": "http://127.0.0.1:1"}, {"token": SECRET}, ""),
+    "nothing secret over HTTP": ({"server": "http://10.0.0.1"}, {}, ""),
+    "verified": ({"server": "https://10.0.0.1"}, {"token": SECRET}, ""),
+}
+
+
+@pytest.mark.parametrize("cluster, user, warning", RISKS.values(), ids=RISKS)
+def test_what_others_on_the_way_could_read_or_forge_is_warned_of(
+    folder: Path, cluster: dict[str, Any], user: dict[str, Any], warning: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    document = {
+        "clusters": [{"name": "c", "cluster": cluster}],
+        "users": [{"name": "u", "user": user}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "x",
+    }
+    kubeconfig.access([written(folder, document)], environment={})
+    assert [warning in each.getMessage() for each in caplog.records] == [True] * bool(warning)
+    assert SECRET not in caplog.text
+
+
 POD = {access.HOST: "10.0.0.1", access.PORT: "443"}
 
 

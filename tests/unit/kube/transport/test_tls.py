@@ -2,6 +2,7 @@
 
 import os
 import ssl
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -126,3 +127,17 @@ def test_files_that_are_being_replaced_leave_the_last_context(folder: Path) -> N
     assert contexts.context(ALICE) is first
     file.write_text(certificates.AUTHORITY)
     assert contexts.context(ALICE) is not first
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no files in memory")
+def test_a_clients_key_is_never_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    load = ssl.SSLContext.load_cert_chain
+
+    def noted(context: ssl.SSLContext, file: str, *rest: Any, **named: Any) -> None:
+        seen.append(os.readlink(file))
+        load(context, file, *rest, **named)
+
+    monkeypatch.setattr(ssl.SSLContext, "load_cert_chain", noted)
+    Contexts(AUTHORITY, "config").context(ALICE)
+    assert [place.startswith("/memfd:") for place in seen] == [True]

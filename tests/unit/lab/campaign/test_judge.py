@@ -102,6 +102,89 @@ def test_leftovers_that_a_kubelet_counts_when_it_starts(before: list[HistoryLine
     assert (len(verdict.unforeseeable), len(verdict.rejected)) == ((1, 0) if excused else (0, 1))
 
 
+REPORT = line(8.0, "reported", node="n", uids=("b",))
+
+
+def rejected_for_leftovers(*more: HistoryLine) -> list[HistoryLine]:
+    there = [*placed("b", at=1.0, zones=(1,)), line(7.0, "deletion-requested", "b"), line(8.0, "gone", "b")]
+    refused = [structs.replace(each, predicted={"main": ((1,),)}) for each in turned_away()]
+    return [*there, *AWAY_THEN, *more, *refused]
+
+
+def overtaken(*more: HistoryLine) -> list[HistoryLine]:
+    left = [*placed("b", at=1.0, zones=(0,)), *more, line(20.9, "freed", "b", node="n")]
+    later = [line(30.0, "deletion-requested", "b"), line(30.0, "gone", "b")]
+    return [*left, *later, *placed("a", at=20.0, zones=(2,), sits=(0,))]
+
+
+EVIDENCE = {
+    "devices": (
+        [OFFER, AWAY, BACK, *turned_away("UnexpectedAdmissionError", devices=DEVICES)],
+        ["offers"],
+        ["bound", "ended"],
+        [("down", "n/kubelet"), ("up", "n/kubelet")],
+    ),
+    "leftovers": (
+        rejected_for_leftovers(REPORT),
+        ["reported"],
+        ["bound", "ended"],
+        [
+            *((what, "b") for what in ("bound", "holds", "deletion-requested", "gone")),
+            ("down", "n/kubelet"),
+            ("up", "n/kubelet"),
+        ],
+    ),
+    "order": (
+        overtaken(REPORT, line(9.0, "behind", node="n")),
+        ["reported"],
+        ["bound", "holds"],
+        [(what, "b") for what in ("bound", "holds", "freed")],
+    ),
+    "order, and no report is in the record": (
+        overtaken(line(9.0, "behind", node="n")),
+        [],
+        ["bound", "holds"],
+        [(what, "b") for what in ("bound", "holds", "freed")],
+    ),
+}
+
+
+@pytest.mark.parametrize("lines, known, own, happened", EVIDENCE.values(), ids=EVIDENCE)
+def test_an_explained_pod_comes_with_what_was_known_and_what_happened_until_its_admission(
+    lines: list[HistoryLine], known: list[str], own: list[str], happened: list[tuple[str, str]]
+) -> None:
+    verdict = judge.judge(lines)
+    (found,) = (*verdict.unforeseeable, *verdict.overtaken)
+    assert [each.what for each in found.evidence.known] == known
+    assert [each.what for each in found.evidence.pod] == own
+    assert [(each.what, each.name) for each in found.evidence.happened] == happened
+    assert [each.pod for each in verdict.unproven] == ([] if known else ["a"])
+
+
+@pytest.mark.parametrize("others, good", [(98, True), (97, False)], ids=["one in 100", "one in 99"])
+def test_at_most_one_placed_pod_in_a_hundred_may_be_explained(others: int, good: bool) -> None:
+    """Of the pods that are placed, `a` is overtaken by `b`."""
+    beside = [each for n in range(others) for each in placed(f"c-{n}", at=40.0, zones=(7,))]
+    assert judge.judge([*overtaken(REPORT), *beside]).good is good
+
+
+def test_an_explanation_without_evidence_is_not_good() -> None:
+    beside = [each for n in range(200) for each in placed(f"c-{n}", at=40.0, zones=(7,))]
+    verdict = judge.judge([*overtaken(line(9.0, "behind", node="n")), *beside])
+    assert (verdict.good, len(verdict.overtaken)) == (False, 1)
+
+
+def test_the_report_shows_the_evidence_and_the_share() -> None:
+    told = report.of(RUN, overtaken(REPORT))
+    text = report.text(told)
+    assert not told.good
+    assert "explained      50.0% of placed pods are unforeseeable or overtaken, at most 1% may be" in text
+    assert "known     8.0 s  report of n with 1 pods names b" in text
+    assert "pod       21.0 s  a bound to n, predicted: main in {2}" in text
+    assert "happened  20.9 s  b no longer in the checkpoint of n" in text
+    assert "30.0 s" not in text.split("OVERTAKEN", 1)[1]
+
+
 def test_a_pod_in_other_zones_than_foretold_was_mispredicted() -> None:
     (found,) = judge.judge(placed(zones=(2,), sits=(0,))).mispredicted
     assert found.why == "main: predicted {2}; CPUs in {0}, memory in {0}, devices: none"

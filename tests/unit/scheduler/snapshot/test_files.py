@@ -146,3 +146,11 @@ def test_secrets_stay_where_they_are() -> None:
 def test_an_object_without_anything_to_hide_stays_itself() -> None:
     pod = waitingpods.pod("p", annotations={"numalign.io/scope": "pod"})
     assert snapshot.discreet(pod) is pod
+
+
+def test_a_file_that_unpacks_to_far_more_than_any_dump_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of zeros unpacks to a thousand times its size; a dump of 5,000 nodes has 35 MB."""
+    assert files.LARGEST <= 256 << 20
+    monkeypatch.setattr(files, "LARGEST", 1 << 20)
+    with pytest.raises(BadObject, match="far too large"):
+        files.read(files.packed(bytes(files.LARGEST + 1)), "zeros.gz")

@@ -7,9 +7,6 @@ set.
 `make_certificates` writes the server's certificate and key and the certificate of their authority into the caller's
 directory, for `cluster up --tls`. Only the owner can read the key; the authority's private key is never written."""
 
-import ipaddress
-import os
-import socket
 import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -20,7 +17,7 @@ from typing import Final
 from msgspec import Struct
 
 from numalign.api.errors import BadObject
-from numalign.process import certificates
+from numalign.process import certificates, privatefile
 from numalign.process.certificates import YEAR, CryptographyMissing, Validity
 from numalign.process.http import listen
 from numalign.process.http.limits import Limits
@@ -54,8 +51,7 @@ def make_certificates(directory: Path, hosts: Sequence[str] = HOSTS) -> Certific
     files = Certificates(directory / "ca.crt", directory / "server.crt", directory / "server.key")
     files.authority.write_text(authority.certificate())
     files.certificate.write_text(issued.certificate)
-    with open(os.open(files.key, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as opened:
-        opened.write(issued.key)
+    privatefile.write(files.key, issued.key)
     return files
 
 
@@ -87,7 +83,7 @@ LOOPBACK = ListenOptions()
 @asynccontextmanager
 async def serve(api: Api, listening: ListenOptions = LOOPBACK) -> AsyncIterator[Address]:
     """Serves until the block ends; watches are closed in order."""
-    if not (listening.anywhere or is_loopback(listening.host)):
+    if not (listening.anywhere or listen.is_loopback(listening.host)):
         raise ValueError(f"{listening.host} can be reached from other machines; set `anywhere` to allow this")
     context = listening.certificates.context() if listening.certificates is not None else None
     # Browsers do not know the token. Clients that do may be proxies, which pass on the headers of a browser.
@@ -95,10 +91,3 @@ async def serve(api: Api, listening: ListenOptions = LOOPBACK) -> AsyncIterator[
     served = application.served(Router(api.state), listening.token, hosts, listening.limits)
     async with listen.listening(served, (listening.host, listening.port), context) as port:
         yield Address(listening.host, port, secure=context is not None)
-
-
-def is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" and socket.gethostbyname(host).startswith("127.")
