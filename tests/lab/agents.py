@@ -31,10 +31,10 @@ LOOKS = "numalign_agent_looks_total"
 
 
 @contextlib.contextmanager
-def beside(live: Live, node: LabNode, name: str) -> Iterator[Part]:
+def beside(live: Live, node: LabNode, name: str, *flags: str) -> Iterator[Part]:
     """One more agent on the node, up to the end of the block. It has begun, since its pages are there."""
     usual, port = node.parts["agent"].program, controlplane.free_port()
-    more = ("--period", str(PERIOD), "--port", str(port))
+    more = ("--period", str(PERIOD), "--port", str(port), *flags)
     log = usual.log.with_name(f"{name}.log")
     part = Part(structs.replace(usual, name=name, command=(*usual.command, *more), port=port, log=log))
     # The lab ends whatever its nodes have.
@@ -49,12 +49,12 @@ def beside(live: Live, node: LabNode, name: str) -> Iterator[Part]:
 
 
 @contextlib.contextmanager
-def instead(live: Live, name: str) -> Iterator[Part]:
+def instead(live: Live, name: str, *flags: str) -> Iterator[Part]:
     """The node's only agent, up to the end of the block."""
     node = live.node(name)
     node.parts["agent"].stop()
     try:
-        with beside(live, node, "hasty") as part:
+        with beside(live, node, "hasty", *flags) as part:
             yield part
     finally:
         node.parts["agent"].start()
