@@ -207,7 +207,7 @@ def test_a_scheduler_that_starts_while_a_report_is_deleted_knows_the_places_agai
             await found.start()
             found.create("waits", 12)
             found.create("too-large", 14)
-            await found.sleep(30.0)
+            await found.sleep(300.0)
             assert (found.bound["waits"], found.bound["too-large"], found.rejected) == ("", "", [])
             found.embedded.fleet.nodes["a"].start_exporter()
             await found.sleep(30.0)
