@@ -72,7 +72,7 @@ def test_etcd_answers_nothing_without_a_certificate(apart: Live, call: str, head
             assert sockets.answer(each.port, f"/v3/{call}", "POST", body, headers, tls=tls) in REFUSED
 
 
-def test_a_certificate_of_another_authority_opens_etcd_to_nobody(apart: Live) -> None:
+def test_a_certificate_of_another_authority_does_not_open_etcd(apart: Live) -> None:
     """The API server's own serving certificate is of the authority that all clients know."""
     certificates = control(apart) / "certificates"
     tls = sockets.unverified()

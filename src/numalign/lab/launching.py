@@ -92,7 +92,7 @@ def _set_attributes(libc: ctypes.CDLL, path: str, wanted: MountAttributes) -> No
     result = libc.syscall(
         SYS_MOUNT_SETATTR, AT_FDCWD, ctypes.c_char_p(path.encode()), AT_RECURSIVE, ctypes.byref(wanted), size
     )
-    _checked(result, f"mount_setattr {path}")
+    _checked(result, f"mount_setattr {path}, which needs Linux 5.12 or newer")
 
 
 def _checked(result: int, what: str) -> None:
