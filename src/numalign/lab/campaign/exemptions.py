@@ -104,7 +104,7 @@ def overtaker(pod: PodHistory, others: Sequence[PodHistory], lines: Sequence[His
     return _leftovers(pod, others, lines, "{} was still in the checkpoint")
 
 
-OF_A_POD: Final = ("bound", "holds", "freed", "ended", "deletion-requested", "gone")
+OF_A_POD: Final = ("bound", "holds", "freed", "ended", "deletion-requested", "disrupted", "gone")
 
 
 def _life(pod: PodHistory, admitted: float | None, lines: Iterable[HistoryLine]) -> tuple[HistoryLine, ...]:
@@ -119,7 +119,9 @@ def _known(pod: PodHistory, lines: Iterable[HistoryLine]) -> tuple[HistoryLine, 
     bound = pod.bound or 0.0
     reports = [each for each in lines if each.what == "reported" and each.node == pod.node and each.at <= bound]
     sure = sum(each.at <= bound - LAST for each in reports)
-    return tuple(reports[max(0, sure - 1) :])
+    known = reports[max(0, sure - 1) :]
+    gone = [each for each in lines if each.what == "report-deleted" and each.node == pod.node]
+    return _in_order((*known, *(each for each in gone if known and known[0].at <= each.at <= bound)))
 
 
 def _absence_lines(

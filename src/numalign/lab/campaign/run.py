@@ -18,8 +18,9 @@ from numalign.lab import up
 from numalign.lab.campaign import report, script
 from numalign.lab.campaign.actions import Actions, RestChecks
 from numalign.lab.campaign.history import History, HistoryLine
+from numalign.lab.campaign.operations import Operations
 from numalign.lab.campaign.report import CampaignReport, CampaignRun
-from numalign.lab.campaign.script import Fault, Rest, Step
+from numalign.lab.campaign.script import Create, Delete, Fault, Rest, Step
 from numalign.lab.campaign.watch import Observer
 from numalign.lab.lab import Lab, Say
 from numalign.lab.node import LabNode
@@ -89,19 +90,24 @@ class Campaign:
         async with self._lab.client() as client:
             watching = Observer(self._lab, client, self.history)
             acting = Actions(self._lab, client, watching)
+            operating = Operations(self._lab, client, watching, acting)
             resting = RestChecks(self._lab.spec.nodes, client, watching)
             mending = KubeletRepair(self._lab, self.history, acting.drain)
             acting.start_second_scheduler()
-            steps = script.drawn(self._asked.seed, self._asked.minutes * 60, self._lab.spec.nodes)
+            steps = script.drawn(self._asked.seed, self._asked.minutes * 60, script.nodes())
+            await operating.create_priorities()
+            await operating.leave(self._lab.nodes[script.JOINING])
             try:
                 await tasks.together(
-                    self._perform(steps, acting, resting),
+                    self._perform(steps, acting, operating, resting),
                     {"watching": watching.run(), "progress": self._print_progress(), "mending": mending.run()},
                 )
             finally:
                 acting.let_go()
 
-    async def _perform(self, steps: Sequence[Step], acting: Actions, resting: RestChecks) -> None:
+    async def _perform(
+        self, steps: Sequence[Step], acting: Actions, operating: Operations, resting: RestChecks
+    ) -> None:
         for step in steps:
             await asyncio.sleep(max(0.0, step.at - self.history.now))
             if isinstance(step, Fault):
@@ -110,8 +116,11 @@ class Campaign:
             elif isinstance(step, Rest):
                 await acting.all_back()
                 await resting.rest()
-            else:
+            elif isinstance(step, Create | Delete):
                 await acting.perform(step)
+            else:
+                self.say(step.words)
+                acting.begin(operating.perform(step))
         await resting.drain()
 
     async def _print_progress(self) -> None:
@@ -150,7 +159,7 @@ def keep_logs(lab: Lab, folder: Path) -> None:
 
 
 def lab(asked: CampaignOptions) -> LabSpec:
-    return LabSpec(name=asked.name, nodes=script.nodes(), scheduler=True, agent=True)
+    return LabSpec(name=asked.name, nodes=(*script.nodes(), script.joining()), scheduler=True, agent=True)
 
 
 async def run(asked: CampaignOptions, say: Say) -> tuple[CampaignReport, list[HistoryLine]]:

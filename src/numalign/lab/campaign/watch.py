@@ -16,7 +16,7 @@ from numalign.agent.sources.checkpoints import DeviceCheckpoint
 from numalign.api.errors import BadObject
 from numalign.api.nrt import normalise, wire
 from numalign.api.objects.node import Node
-from numalign.api.objects.pod import Pod
+from numalign.api.objects.pod import Pod, PodCondition
 from numalign.kube.client import Client
 from numalign.kube.resources import NODES, PODS, TOPOLOGIES
 from numalign.kube.watch.informer import Informer
@@ -140,11 +140,17 @@ class Observer:
         before = old or Pod(metadata=new.metadata)
         name, uid, node = new.metadata.name, new.metadata.uid, new.spec.node_name
         if old is None:
-            self.history.write("created", name=name, uid=uid, devices=asked(new))
+            self.history.write("created", name=name, uid=uid, devices=asked(new), priority=new.spec.priority)
+        nominated = new.status.nominated_node_name
+        if nominated and (old is None or nominated != before.status.nominated_node_name):
+            self.history.write("nominated", name=name, uid=uid, node=nominated)
         if node and (old is None or not before.spec.node_name):
             self._bound(new)
         if not node and waits(new) and waits(new) != waits(before):
             self.history.write("waits", name=name, uid=uid, words=waits(new))
+        target = disruption(new)
+        if target is not None and disruption(before) is None:
+            self.history.write("disrupted", name=name, uid=uid, node=node, why=target.reason, words=target.message)
         if new.has_started and not before.has_started:
             self.history.write("started", name=name, uid=uid, node=node)
         if new.status.is_finished and not before.status.is_finished:
@@ -172,6 +178,9 @@ class Observer:
 
     def _report(self, change: Change[wire.NodeResourceTopology]) -> None:
         if change.new is None:
+            if change.old is not None:
+                self._reported.pop(change.old.metadata.name, None)
+                self.history.write("report-deleted", node=change.old.metadata.name)
             return
         topology = normalise.normalise(change.new)
         pods = topology.facts.placements or ()
@@ -184,6 +193,15 @@ class Observer:
         for zone in topology.zones:
             offered.update({name: amounts.allocatable for name, amounts in zone.resources.items() if "/" in name})
         self._offered(topology.node, "report", offered)
+
+    def forget(self, node: str) -> None:
+        """The node has left; its files are gone."""
+        self._reported.pop(node, None)
+        if self.checkpoints.pop(node, None) is not None:
+            self._note(node, {})
+        if node in self._behind:
+            self._behind.discard(node)
+            self.history.write("level", node=node)
 
     async def _look(self) -> None:
         while True:
@@ -229,6 +247,12 @@ def waits(pod: Pod) -> str:
     """The scheduler's message why the pod is pending; empty if there is none."""
     refused = (each for each in pod.status.conditions if each.type == "PodScheduled" and each.status == "False")
     return next((each.message for each in refused), "")
+
+
+def disruption(pod: Pod) -> PodCondition | None:
+    """The condition of a pod that another program ends: preempted, evicted."""
+    targets = (each for each in pod.status.conditions if each.type == "DisruptionTarget" and each.status == "True")
+    return next(targets, None)
 
 
 def asked(pod: Pod) -> dict[str, int]:

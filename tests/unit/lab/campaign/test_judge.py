@@ -140,6 +140,12 @@ EVIDENCE = {
         ["bound", "holds"],
         [(what, "b") for what in ("bound", "holds", "freed")],
     ),
+    "order, and the report was deleted": (
+        overtaken(REPORT, line(9.0, "report-deleted", node="n")),
+        ["reported", "report-deleted"],
+        ["bound", "holds"],
+        [(what, "b") for what in ("bound", "holds", "freed")],
+    ),
     "order, and no report is in the record": (
         overtaken(line(9.0, "behind", node="n")),
         [],
@@ -300,6 +306,60 @@ ENDS = {
 @pytest.mark.parametrize("after", ENDS.values(), ids=ENDS)
 def test_a_pod_that_was_to_end_is_not_lost(after: list[HistoryLine]) -> None:
     assert judge.judge([line(1.0, "created", "a"), *after]).good
+
+
+VICTIM = [line(1.0, "created", "a"), line(2.0, "bound", "a", node="n")]
+PREEMPTED = line(8.0, "disrupted", "a", node="n", why="PreemptionByScheduler")
+GONE = line(9.0, "gone", "a")
+URGENT = line(7.0, "created", "b", priority=1000)
+DISRUPTIONS = {
+    "a pod of higher priority was nominated to its node": (
+        [URGENT, PREEMPTED, line(8.1, "nominated", "b", node="n"), GONE],
+        True,
+    ),
+    "such a pod was bound there": ([URGENT, PREEMPTED, GONE, line(9.5, "bound", "b", node="n")], True),
+    "it was nominated to another node": ([URGENT, PREEMPTED, line(8.1, "nominated", "b", node="m"), GONE], False),
+    "it was nominated long after": ([URGENT, PREEMPTED, GONE, line(60.0, "nominated", "b", node="n")], False),
+    "the other pod has the same priority": (
+        [line(7.0, "created", "b"), PREEMPTED, line(8.1, "nominated", "b", node="n"), GONE],
+        False,
+    ),
+    "the campaign evicted it": (
+        [
+            line(7.0, "deletion-requested", "a", why="evicted"),
+            line(8.0, "disrupted", "a", node="n", why="EvictionByEvictionAPI"),
+            GONE,
+        ],
+        True,
+    ),
+    "an eviction that the campaign did not ask for": (
+        [line(8.0, "disrupted", "a", node="n", why="EvictionByEvictionAPI"), GONE],
+        False,
+    ),
+    "the node was gone, and a controller deleted it": (
+        [line(8.0, "disrupted", "a", node="n", why="DeletionByPodGC"), GONE],
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("lines, explained", DISRUPTIONS.values(), ids=DISRUPTIONS)
+def test_a_disrupted_pod_is_lost_unless_the_record_says_for_whom(lines: list[HistoryLine], explained: bool) -> None:
+    assert [each.pod for each in judge.judge([*VICTIM, *lines]).lost] == ([] if explained else ["a"])
+
+
+def test_an_operation_counts_once_whatever_it_stops() -> None:
+    stopped = [line(1.0, "down", name=f"n/{name}", why="leave") for name in ("agent", "kubelet")]
+    rolled = [line(2.0, "down", name="n/agent", why="roll-out"), line(3.0, "down", name="n/agent", why="kill")]
+    operations = [line(1.0, "operation", name="n", why="leave"), line(2.0, "operation", why="roll-out")]
+    assert report.of(RUN, [*stopped, *rolled, *operations]).faults == {"agent kill": 1, "leave": 1, "roll-out": 1}
+
+
+def test_a_report_counts_who_was_preempted_and_who_evicted() -> None:
+    told = report.of(
+        RUN, [*VICTIM, PREEMPTED, *placed("b"), line(8.0, "disrupted", "b", why="EvictionByEvictionAPI"), GONE]
+    )
+    assert (told.pods.preempted, told.pods.evicted) == (1, 1)
 
 
 LAGS = {
