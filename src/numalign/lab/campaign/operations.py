@@ -9,9 +9,9 @@ import contextlib
 from functools import partial
 from typing import Final
 
-from numalign.kube import errors, resources
+from numalign.kube import errors, request, resources
 from numalign.kube.client import Client
-from numalign.kube.resources import NODES, TOPOLOGIES
+from numalign.kube.resources import NODES, PODS, TOPOLOGIES
 from numalign.lab import up
 from numalign.lab.accounts import AnyObject
 from numalign.lab.campaign.actions import Actions, insist
@@ -20,8 +20,6 @@ from numalign.lab.campaign.watch import NAMESPACE, Observer
 from numalign.lab.lab import Lab
 from numalign.lab.node import LabNode
 
-EVICTIONS: Final = resources.of("v1", "pods", "Eviction", AnyObject)
-"""The server answers an eviction with a Status."""
 CLASSES: Final = resources.of("scheduling.k8s.io/v1", "priorityclasses", "PriorityClass", AnyObject)
 KINDS: Final = {DeleteReports: "report-deletion", RollOut: "roll-out", Drain: "drain", Join: "join", Leave: "leave"}
 LOOK: Final = 0.25
@@ -141,4 +139,6 @@ class Operations:
         self._history.write("deletion-requested", name=name, uid=uid, why="evicted")
         wanted = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": NAMESPACE}}
         with contextlib.suppress(errors.NotFound):
-            await insist(lambda: self._client.create(EVICTIONS.at(name, NAMESPACE).sub("eviction"), wanted))
+            # The server answers with a Status.
+            asked = request.create(PODS.at(name, NAMESPACE).sub("eviction"), wanted)
+            await insist(lambda: self._client.sender.call(asked))

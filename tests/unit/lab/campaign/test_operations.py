@@ -13,6 +13,7 @@ from numalign.api.decode import decode
 from numalign.api.objects.node import Node
 from numalign.kube import errors
 from numalign.kube.client import Client
+from numalign.kube.request import Request
 from numalign.kube.resources import Status, Target
 from numalign.lab import up
 from numalign.lab.campaign import operations
@@ -61,9 +62,15 @@ class World:
     async def patch(self, target: Target[Any], kind: str, changes: dict[str, Any]) -> None:
         self.did.append("cordon" if changes["spec"]["unschedulable"] else "uncordon")
 
-    async def create(self, target: Target[Any], thing: object) -> None:
-        self.did.append(f"{target.part} {target.name}")
-        self.pods.pop(target.name)
+    @property
+    def sender(self) -> SimpleNamespace:
+        return SimpleNamespace(call=self._evict)
+
+    async def _evict(self, asked: Request) -> bytes:
+        name, _, part = asked.path.partition("/pods/")[2].partition("/")
+        self.did.append(f"{part} {name}")
+        self.pods.pop(name)
+        return b"{}"
 
     def _forget(self, node: str) -> None:
         self.did.append(f"forget {node}")
