@@ -1,8 +1,8 @@
 """Performs the operations of a campaign: what people and controllers do to a cluster, beside the faults.
 
-`run` calls it. Reports are deleted, agents are rolled out, nodes are drained, and one node joins and leaves. Operations
-take place one after the other, also when steps are late. A node that leaves is drained and stopped, and its Node, its
-report and its state files are removed, so that it joins as a new machine."""
+`run` calls it. Reports are deleted, agents are rolled out, nodes are drained, and one node joins and leaves. Joins and
+leaves take place one after the other, also when steps are late, and so do the others. A node that leaves is drained and
+stopped, and its Node, its report and its state files are removed, so that it joins as a new machine."""
 
 import asyncio
 import contextlib
@@ -15,7 +15,17 @@ from numalign.kube.resources import NODES, PODS, TOPOLOGIES
 from numalign.lab import up
 from numalign.lab.accounts import AnyObject
 from numalign.lab.campaign.actions import Actions, insist
-from numalign.lab.campaign.script import PRIORITIES, DeleteReports, Drain, Fault, Join, Leave, Operation, RollOut
+from numalign.lab.campaign.script import (
+    JOINING,
+    PRIORITIES,
+    DeleteReports,
+    Drain,
+    Fault,
+    Join,
+    Leave,
+    Operation,
+    RollOut,
+)
 from numalign.lab.campaign.watch import NAMESPACE, Observer
 from numalign.lab.lab import Lab
 from numalign.lab.node import LabNode
@@ -35,7 +45,7 @@ class Operations:
     def __init__(self, lab: Lab, client: Client, watching: Observer, acting: Actions) -> None:
         self._lab, self._client, self._acting = lab, client, acting
         self._watching, self._history = watching, watching.history
-        self._one_at_a_time = asyncio.Lock()
+        self._moves, self._others = asyncio.Lock(), asyncio.Lock()
         self._absent: set[str] = set()
 
     async def create_priorities(self) -> None:
@@ -44,7 +54,7 @@ class Operations:
             await insist(partial(self._client.create, CLASSES.everywhere(), made))
 
     async def perform(self, operation: Operation) -> None:
-        async with self._one_at_a_time:
+        async with self._moves if isinstance(operation, Join | Leave) else self._others:
             name = getattr(operation, "node", "")
             self._history.write("operation", name=name, why=KINDS[type(operation)], words=operation.words)
             match operation:
@@ -104,7 +114,7 @@ class Operations:
                 await insist(partial(self._client.delete, TOPOLOGIES.at(name)))
 
     async def _roll_out(self, away: float) -> None:
-        for name in [each for each in self._lab.nodes if each not in self._absent]:
+        for name in [each for each in self._lab.nodes if each != JOINING]:
             await self._acting.roll(Fault(self._history.now, f"{name}/{AGENT}", "roll-out", away))
             await asyncio.sleep(BETWEEN)
 

@@ -20,7 +20,7 @@ from numalign.lab.campaign import operations
 from numalign.lab.campaign.actions import Actions
 from numalign.lab.campaign.history import History
 from numalign.lab.campaign.operations import Operations
-from numalign.lab.campaign.script import DeleteReports, Drain, Join, Leave, Operation, RollOut
+from numalign.lab.campaign.script import JOINING, DeleteReports, Drain, Join, Leave, Operation, RollOut
 from numalign.lab.campaign.watch import Observer
 from numalign.lab.lab import Lab
 
@@ -36,7 +36,7 @@ class World:
         self.did: list[str] = []
         self.history = History()
         self.pods = {uid: SimpleNamespace(metadata=_meta(uid), spec=SimpleNamespace(node_name="n")) for uid in pods}
-        nodes = {name: self._node(name, folder / name) for name in ("n", "m")}
+        nodes = {name: self._node(name, folder / name) for name in ("n", "m", JOINING)}
         parts = [part for node in nodes.values() for part in node.parts.values()]
         lab = cast(Lab, SimpleNamespace(nodes=nodes, every_part=lambda: iter(parts)))
         watching = cast(Observer, SimpleNamespace(history=self.history, pods=self.pods, forget=self._forget))
@@ -103,7 +103,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_report_of_a_node_is_deleted_or_those_of_all(tmp_path: Path) -> None:
     one, every = DeleteReports(0.0, "n"), DeleteReports(0.0, "")
-    reports = [f"delete NodeResourceTopology {name}" for name in ("n", "n", "m")]
+    reports = [f"delete NodeResourceTopology {name}" for name in ("n", "n", "m", JOINING)]
     assert World(tmp_path).perform(one, every) == reports
 
 
@@ -134,12 +134,11 @@ def test_the_agent_of_a_node_that_joins_starts_last(tmp_path: Path) -> None:
     assert world.perform(Join(0.0, "n", 0.0)) == ["start n/runtime", "start n/kubelet", "start n/agent"]
 
 
-def test_a_node_that_is_not_there_has_no_report_to_delete_and_no_agent_to_roll_out(tmp_path: Path) -> None:
+def test_a_node_that_is_not_there_has_no_report_to_delete(tmp_path: Path) -> None:
     world = World(tmp_path)
-    world.perform(Leave(0.0, "n"))
+    world.perform(Leave(0.0, JOINING))
     world.did.clear()
-    done = world.perform(DeleteReports(0.0, ""), RollOut(0.0, 0.0))
-    assert done == ["delete NodeResourceTopology m", "stop m/agent", "start m/agent"]
+    assert world.perform(DeleteReports(0.0, "")) == [f"delete NodeResourceTopology {name}" for name in ("n", "m")]
 
 
 def test_a_node_that_does_not_become_ready_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
