@@ -91,7 +91,7 @@ class Watching(InProcess):
 
 
 def measure(task: Task) -> dict[str, float]:
-    running = Watching()
+    running = Watching(reports=True)
     for number in range(task.nodes):
         running.read("nodes", node(number, 1))
         running.read("noderesourcetopologies", report(number, 1))

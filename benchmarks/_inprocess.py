@@ -20,6 +20,7 @@ from numalign.api.decode import decode
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod
 from numalign.api.objects.workloads import Namespace, Service
+from numalign.api.schedulerconfig.plugins import NUMALIGN
 from numalign.kube.client import Client
 from numalign.kube.clock import SystemClock
 from numalign.kube.transport import auth
@@ -28,8 +29,9 @@ from numalign.kube.transport.dial import Server
 from numalign.kube.transport.tls import Contexts, Trust
 from numalign.kube.watch.watch import Meaning
 from numalign.process import tasks
+from numalign.scheduler import settings
 from numalign.scheduler.bind.binder import PendingBinding
-from numalign.scheduler.main import TICK, Scheduler, Setup
+from numalign.scheduler.main import NOTHING_SAID, TICK, Scheduler, Setup
 
 AT_ONCE = 64
 """Pods that arrive together."""
@@ -52,10 +54,11 @@ class ProcessorClock(SystemClock):
 class InProcess:
     """A scheduler without a network, and everything that would come over it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, reports: bool) -> None:
+        """`reports`: whether nodes have some. Without any, pods would wait for the first ones."""
         self.clock = clock = ProcessorClock()
         access = Access(Server("127.0.0.1", 1), Login(auth.unchanging(Identity()), clock), Contexts(Trust(), "nobody"))
-        self.scheduler = Scheduler(Setup(rng=Random(1)), Client(access, clock=clock))
+        self.scheduler = Scheduler(_setup(reports), Client(access, clock=clock))
         # As the process does beside its work.
         self.scheduler.cluster.engine.warm()
         # What would wait for answers of a server: bindings and evictions.
@@ -113,6 +116,12 @@ class InProcess:
         self.scheduler.intake.tick()
 
 
+def _setup(reports: bool) -> Setup:
+    args = {"name": NUMALIGN, "args": {"nodesWithoutReport": "wait" if reports else "allow"}}
+    written = NOTHING_SAID | {"profiles": [{"pluginConfig": [args]}]}
+    return Setup(config=settings.read(written, "benchmark"), rng=Random(1))
+
+
 class Disturbance:
     """What happens beside the pods that are measured."""
 
@@ -148,7 +157,7 @@ class Disturbance:
 
 def populated(workload: Workload) -> InProcess:
     """With nodes, and with the pods that are there before."""
-    running = InProcess()
+    running = InProcess(reports=bool(workload.numa))
     for number in range(workload.nodes):
         zone = workload.zones[number % len(workload.zones)] if workload.zones else ""
         name, tainted = f"node-{number:05}", number < workload.tainted

@@ -194,6 +194,29 @@ def test_a_deleted_report_does_not_make_the_scheduler_forget_the_zones() -> None
     played(story)
 
 
+def test_a_scheduler_that_starts_while_a_report_is_deleted_knows_the_places_again() -> None:
+    """The publisher does not say in which zones pods are, so that only the scheduler's own note tells."""
+
+    async def story() -> None:
+        async with town(server("a", Publishing(publisher="nfd", period=10.0))) as found:
+            await found.sleep(15.0)
+            found.create("first", 10)
+            await found.sleep(0.5)
+            found.embedded.fleet.nodes["a"].stop_exporter()
+            found.delete_report("a")
+            await found.start()
+            found.create("waits", 12)
+            found.create("too-large", 14)
+            await found.sleep(300.0)
+            assert (found.bound["waits"], found.bound["too-large"], found.rejected) == ("", "", [])
+            found.embedded.fleet.nodes["a"].start_exporter()
+            await found.sleep(30.0)
+            assert [found.bound["waits"], found.bound["too-large"]].count("a") == 1
+            assert found.rejected == []
+
+    played(story)
+
+
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("pod"), st.integers(1, 16)),

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from numalign.api.decode import yamltext
 from numalign.deploy import rights
 from tests.embedded.realserver import RealServer
 
+AGENT = Path(__file__).parents[2] / "examples/agent.yaml"
 REPORTS = "/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies"
 POLICIES = "/apis/admissionregistration.k8s.io/v1"
 ACCOUNTS = f"/api/v1/namespaces/{rights.NAMESPACE}/serviceaccounts"
@@ -87,6 +90,13 @@ def test_the_first_report_of_a_node_may_be_created_there_alone(guarded: RealServ
 def test_an_agent_deletes_no_report_of_another_node(guarded: RealServer) -> None:
     guarded.until(lambda: applied(guarded, token(guarded, "one"), "two") == 403)
     assert guarded.call("DELETE", f"{REPORTS}/two", token=token(guarded, "one"))[0] == 403
+
+
+def test_the_server_accepts_the_manifest_of_the_agent(guarded: RealServer) -> None:
+    (manifest,) = yamltext.documents(AGENT.read_text(), AGENT.name)
+    path = f"/apis/apps/v1/namespaces/{rights.NAMESPACE}/daemonsets?dryRun=All&fieldValidation=Strict"
+    status, answer = guarded.call("POST", path, manifest.value)
+    assert status == 201, answer
 
 
 def test_other_accounts_are_not_concerned(guarded: RealServer) -> None:

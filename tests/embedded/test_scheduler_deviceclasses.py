@@ -7,6 +7,7 @@ from numalign.simulator.trees import Tree
 from tests.embedded.barecluster import Bare
 
 GPU = "example.com/gpu"
+UNREPORTED = {"name": "Numalign", "args": {"nodesWithoutReport": "allow"}}
 CLASS: Tree = {
     "apiVersion": "resource.k8s.io/v1",
     "kind": "DeviceClass",
@@ -32,7 +33,7 @@ async def played() -> tuple[str, dict[str, str], dict[str, str]]:
     bare = Bare()
     for thing in (node(), CLASS):
         bare.create(thing)
-    async with bare.scheduler({}):
+    async with bare.scheduler({"profiles": [{"pluginConfig": [UNREPORTED]}]}):
         await bare.clock.sleep(3.0)
         bare.create(pod("plain"))
         bare.create(pod("gpu", **{GPU: "1"}))

@@ -16,10 +16,14 @@ from numalign.agent.triggers.schedule import PERIOD as PERIODIC
 from numalign.api.nrt import normalise
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.api.nrt.wire import NodeResourceTopology
+from numalign.deploy import rights
+from numalign.deploy.rights import Holder
+from numalign.kube import resources
 from numalign.kube.resources import TOPOLOGIES
 from numalign.kube.watch.informer import Informer
 from numalign.kube.watch.store import Change
-from numalign.lab import controlplane
+from numalign.lab import accounts, controlplane
+from numalign.lab.accounts import AnyObject
 from numalign.lab.node import LabNode
 from numalign.lab.processes import Part
 from tests.lab import metrics
@@ -31,10 +35,10 @@ LOOKS = "numalign_agent_looks_total"
 
 
 @contextlib.contextmanager
-def beside(live: Live, node: LabNode, name: str) -> Iterator[Part]:
+def beside(live: Live, node: LabNode, name: str, *flags: str) -> Iterator[Part]:
     """One more agent on the node, up to the end of the block. It has begun, since its pages are there."""
     usual, port = node.parts["agent"].program, controlplane.free_port()
-    more = ("--period", str(PERIOD), "--port", str(port))
+    more = ("--period", str(PERIOD), "--port", str(port), *flags)
     log = usual.log.with_name(f"{name}.log")
     part = Part(structs.replace(usual, name=name, command=(*usual.command, *more), port=port, log=log))
     # The lab ends whatever its nodes have.
@@ -49,15 +53,29 @@ def beside(live: Live, node: LabNode, name: str) -> Iterator[Part]:
 
 
 @contextlib.contextmanager
-def instead(live: Live, name: str) -> Iterator[Part]:
+def instead(live: Live, name: str, *flags: str) -> Iterator[Part]:
     """The node's only agent, up to the end of the block."""
     node = live.node(name)
     node.parts["agent"].stop()
     try:
-        with beside(live, node, "hasty") as part:
+        with beside(live, node, "hasty", *flags) as part:
             yield part
     finally:
         node.parts["agent"].start()
+
+
+def grant(live: Live, name: str, option: str) -> None:
+    """Give the agent of a node the rights that an option needs; agents of a lab have none of these."""
+    needed = [right for right in rights.AGENT if right.option == option]
+    role, binding = rights.roles(Holder("User", accounts.agent_user(name)), needed, name)
+    # A role of its own, beside the one that a lab gives this account.
+    metadata = {"name": f"{name}{option}"}
+    for thing in (
+        {**role, "metadata": metadata},
+        {**binding, "metadata": metadata, "roleRef": binding["roleRef"] | metadata},
+    ):
+        resource = resources.of(rights.API_VERSION, f"{thing['kind'].lower()}s", thing["kind"], AnyObject)
+        live.run(live.client.create(resource.everywhere(), thing))
 
 
 async def _looks(part: Part) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, get_args
 
 from msgspec import Struct, structs
 
+from numalign.agent.publish import startuptaint
 from numalign.api.nrt import topologymanager
 from numalign.kubelet import start
 from numalign.kubelet.machine import machinefile, presets
@@ -34,6 +35,7 @@ LISTS_ENDED_PODS: Mapping[str, Any] = {"featureGates": {"KubeletPodResourcesList
 CLOSEST: Mapping[str, Any] = {"topologyManagerPolicyOptions": {start.PREFER_CLOSEST: "true"}}
 
 
+TAINTED: Mapping[str, Any] = {"registerWithTaints": [{"key": startuptaint.KEY, "effect": "NoSchedule"}]}
 POD_ALIGNED: Mapping[str, Any] = {"topologyManagerScope": "pod"}
 GPUS: Mapping[str, Any] = {"0": 4, "1": 4}
 OFFER: Mapping[str, Any] = {
@@ -120,8 +122,9 @@ def named() -> tuple[NodeSpec, ...]:
 
 
 def apart() -> tuple[NodeSpec, ...]:
-    """Two that our agent reports on, one of them with plugins of all sorts, and one that NFD's updater reports on."""
-    told, offering = spec.node(TOLD, SMALL), spec.node(OFFERING, SMALL)
+    """Two that our agent reports on, one with the start-up taint and one with plugins of all sorts, and one that NFD's
+    updater reports on."""
+    told, offering = spec.node(TOLD, SMALL, more=TAINTED), spec.node(OFFERING, SMALL)
     updated = spec.node(UPDATED, EVERYTHING, more=POD_ALIGNED)
     return (
         structs.replace(told, reporter="own"),

@@ -13,7 +13,12 @@ from typing import Any
 
 import pytest
 
+from numalign.agent.sources import kubeletconfig
+from numalign.deploy import rights
+from numalign.deploy.rights import Holder
 from numalign.kube import errors, resources
+from numalign.kube.access import kubeconfig
+from numalign.kube.transport.auth import Access
 from numalign.lab import accounts, state
 from numalign.lab.accounts import AnyObject
 from numalign.lab.processes import Part
@@ -111,6 +116,33 @@ def test_a_kubelet_asks_the_api_server_what_an_account_may_do(apart: Live) -> No
     agent, admin = bearer(node.place.root / "agent.kubeconfig"), bearer(apart.lab.kubeconfig)
     assert sockets.answer(port, "/pods", headers=agent, tls=tls) == http.HTTPStatus.FORBIDDEN
     assert sockets.answer(port, "/pods", headers=admin, tls=tls) == http.HTTPStatus.OK
+
+
+def test_an_agent_reads_the_configuration_of_its_own_kubelet_and_nothing_else_there(apart: Live) -> None:
+    node = apart.node(TOLD)
+    port, file = only_port(node.kubelet), node.place.root / "agent.kubeconfig"
+    holder = Holder("User", accounts.agent_user(TOLD))
+    (configz,) = (right for right in rights.AGENT if right.option == "--configz")
+    for each in rights.roles(holder, [configz], TOLD):
+        named = each | {"metadata": {"name": "configz"}}
+        if "roleRef" in named:
+            named["roleRef"] = named["roleRef"] | {"name": "configz"}
+        plural = f"{each['kind'].lower()}s"
+        kind = resources.of(rights.API_VERSION, plural, each["kind"], AnyObject)
+        apart.run(apart.client.create(kind.everywhere(), named))
+    login, certificate = kubeconfig.access([str(file)]), node.place.root / kubeletconfig.CERTIFICATE
+    kubelet = kubeletconfig.kubelet_access(login, f"127.0.0.1:{port}", TOLD, certificate)
+    assert kubeletconfig.from_configz(apart.run(_configz(kubelet)))["topologyManagerPolicy"]
+    for path in ("/pods", "/metrics", "/run/default/pod/main?cmd=id", "/logs/"):
+        assert sockets.answer(port, path, headers=bearer(file), tls=sockets.unverified()) == http.HTTPStatus.FORBIDDEN
+
+
+async def _configz(kubelet: Access) -> bytes:
+    client = kubeletconfig.KubeletClient(kubelet)
+    try:
+        return await client.configz()
+    finally:
+        client.close()
 
 
 def test_no_other_user_reads_anything_of_a_lab(apart: Live) -> None:

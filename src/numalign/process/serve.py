@@ -88,6 +88,8 @@ async def serving(
     """Serves until the block is left; yields the port, also where 0 was asked for. OSError where the port is taken."""
     # Guarded pages are safe from browsers: these do not send a token unless a page of ours does.
     hosts = None if pages.is_guarded else origins.of_machine(address[0])
+    if not pages.is_guarded and not listen.is_loopback(address[0]):
+        LOG.warning("Serving pages to every client that reaches %s, without authentication", address[0])
     async with listen.listening(Served(PagesServer(pages), limits, hosts), address, tls) as port:
         yield port
 

@@ -71,6 +71,12 @@ class Gauges:
             lambda: _sizes(cluster),
         )
         self._gauge(
+            "numalign_nodes",
+            "Number of nodes, by state of their topology report: present, deleted or missing.",
+            ("report",),
+            lambda: _by_name(reports(cluster)),
+        )
+        self._gauge(
             "numalign_pods",
             "Number of pods on nodes, by source of their zones.",
             ("known",),
@@ -172,6 +178,12 @@ def _by_name(counts: Mapping[Any, float]) -> list[Sample]:
 
 def _pending(queue: SchedulingQueue) -> list[Sample]:
     return [((name,), len(pods)) for name, pods in queue.pending().items()]
+
+
+def reports(cluster: Cluster) -> dict[str, int]:
+    """Numbers of nodes by state of their report."""
+    missing, deleted = len(cluster.world.unreported), len(cluster.deleted_reports)
+    return {"present": cluster.nodes - missing - deleted, "deleted": deleted, "missing": missing}
 
 
 def _sizes(cluster: Cluster) -> list[Sample]:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from numalign.process import serve
-from numalign.process.serve import Page, PageRequest, PageResponse, Pages
+from numalign.process.serve import Guard, Page, PageRequest, PageResponse, Pages
 
 
 async def _guard(asked: PageRequest) -> PageResponse | None:
@@ -106,3 +106,15 @@ def test_web_pages_see_no_page_that_needs_no_login(header: str) -> None:
     sent = f"GET /ok HTTP/1.1\r\n{header}\r\n\r\n".encode()
     assert answered(sent)[0].split()[1] in ("403", "421")
     assert answered(sent, Pages(PAGES, _guard))[1] == "who are you\n"
+
+
+@pytest.mark.parametrize("host, guard, warned", [("0.0.0.0", None, True), ("0.0.0.0", _guard, False), ("", None, True)])
+def test_pages_that_anyone_can_read_are_announced(
+    host: str, guard: Guard | None, warned: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def briefly() -> None:
+        async with serve.serving(Pages(PAGES, guard), (host, 0)):
+            pass
+
+    asyncio.run(briefly())
+    assert ("without authentication" in caplog.text) is warned

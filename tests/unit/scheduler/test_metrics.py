@@ -8,6 +8,7 @@ import pytest
 
 from numalign.scheduler import metrics
 from tests.unit.scheduler import servers, waitingpods
+from tests.unit.scheduler.servers import Servers
 
 UNITS = {
     "cpu": "cores",
@@ -67,3 +68,10 @@ def test_amounts_are_totals_of_the_pod(spec: dict[str, Any], lines: list[str]) -
 def test_pods_that_have_ended_count_no_more(phase: str, counted: bool) -> None:
     pod = servers.on(servers.trainer("p"), "a", phase=phase)
     assert any('node="a"' in line for line in metrics.resource_lines([pod])) == counted
+
+
+def test_nodes_are_counted_by_the_state_of_their_report() -> None:
+    known = Servers("a", "b", "c")
+    known.cluster.node(servers.node("new"))
+    known.cluster.report_gone("a", 1.0)
+    assert metrics.reports(known.cluster) == {"present": 2, "deleted": 1, "missing": 1}

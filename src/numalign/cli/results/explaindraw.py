@@ -107,7 +107,8 @@ def few(names: Sequence[str], count: int) -> str:
 def placement(placed: PlacementOutput) -> str:
     """Zones by container, in one line."""
     if placed.unreported and not placed.containers:
-        return "not known: the node has no topology report"
+        blindly = ", and the pod was placed without topology data" if placed.placed_blindly else ""
+        return f"not known: the node has no topology report{blindly}"
     if len(placed.possible) > 1 and not placed.containers:
         return f"{_choices([(zone,) for zone in placed.possible])}, not reported"
     if not placed.containers:

@@ -78,6 +78,8 @@ class PlacementOutput(Reported, frozen=True, kw_only=True):
     """All zones in which it may be, where no report says in which it is."""
     unreported: bool = False
     """Whether a kubelet may have aligned the pod, and the node has no report."""
+    placed_blindly: bool = False
+    """Whether numalign placed the pod without topology data."""
     holds: tuple[Held, ...] = ()
 
 
@@ -166,7 +168,8 @@ def placement_output(known: PodProgress) -> PlacementOutput:
         foreseen = known.forecast or {}
         source = Source.PREDICTED if foreseen else None
         containers = {name: tuple(sets) for name, sets in foreseen.items()}
-        return PlacementOutput(node=node, source=source, containers=containers, unreported=True)
+        blindly = known.placed_blindly
+        return PlacementOutput(node=node, source=source, containers=containers, unreported=True, placed_blindly=blindly)
     if tenant is None or not tenant.charges:
         return PlacementOutput(node=node)
     held = tuple(

@@ -22,6 +22,8 @@ from numalign.kube.transport.connection import Connection
 PORTS: Final = {"https": 443, "http": 80, "socks5": 1080, "socks5h": 1080}
 SERVERS: Final = ("https", "http")
 OURSELVES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+LONGEST_PART: Final = 255
+"""Bytes of a SOCKS5 user name or password: its length is one byte."""
 
 
 class Proxy(Struct, frozen=True):
@@ -66,6 +68,8 @@ def parse_proxy(url: str) -> Proxy:
     if parts.scheme not in PORTS:
         raise ValueError("is not a URL that begins with http://, https:// or socks5://")
     login = f"{unquote(parts.username)}:{unquote(parts.password or '')}" if parts.username else ""
+    if parts.scheme.startswith("socks") and any(len(part.encode()) > LONGEST_PART for part in login.split(":", 1)):
+        raise ValueError(f"has a user name or a password of more than {LONGEST_PART} bytes, which SOCKS5 cannot carry")
     return Proxy(*_place(parts), parts.scheme, login)
 
 
@@ -209,7 +213,7 @@ async def _by_socks(proxy: Proxy, server: Server, transport: asyncio.Transport, 
 
 
 async def _log_in(login: str, transport: asyncio.Transport, dialogue: ProxyReplies) -> None:
-    user, _, password = (part.encode()[:255] for part in login.partition(":"))
+    user, _, password = (part.encode() for part in login.partition(":"))
     transport.write(bytes((LOGIN_VERSION, len(user))) + user + bytes((len(password),)) + password)
     _, status = await dialogue.exactly(2)
     if status:

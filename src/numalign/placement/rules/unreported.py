@@ -46,6 +46,10 @@ class UnreportedNodes:
         found = self._since.get(row, NOT_READY)
         return None if found == NOT_READY else found
 
+    def __len__(self) -> int:
+        """Nodes without a report, whether they are awaited or not."""
+        return len(self._since)
+
     def tick(self, now: float) -> list[int]:
         """Time passed; rows of nodes for which a grace period has ended since the last call."""
         before, self._now = self._now, now

@@ -80,13 +80,14 @@ class Connection(asyncio.Protocol):
         self.is_connected = False
         self._served = served
         self._limits = served.limits
+        self._read_headers = served.headers
         self._connections = connections
         self._loop = asyncio.get_running_loop()
         self._parser = httptools.HttpRequestParser(self)
         self._waiting: deque[Request] = deque()
         self._waiting_bytes = 0
         self._out: deque[bytes] = deque()
-        self._sent = 0
+        self._sent = self._dropped = 0
         self._blocked = self._closes = self._performing = False
         self._pending: Pending | None = None
         self._request: Request | None = None
@@ -165,7 +166,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._closes:
-            return
+            return self._drop(len(data))
         number, phase = self._number, self._phase
         try:
             # The parser keeps what it has not reported yet, so it gets no more at once than a head may have.
@@ -185,6 +186,12 @@ class Connection(asyncio.Protocol):
         if number != self._number or phase != self._phase:
             self.since = self._loop.time()
         self._settle()
+
+    def _drop(self, size: int) -> None:
+        """For a client that still sends after its last request, or after it was refused."""
+        self._dropped += size
+        if self._dropped > self._limits.waiting_bytes:
+            self._transport.abort()
 
     def pause_writing(self) -> None:
         self._blocked = True
@@ -214,7 +221,7 @@ class Connection(asyncio.Protocol):
         self._target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        known = self._served.headers.get(name.lower())
+        known = self._read_headers.get(name.lower())
         if known is not None:
             self._headers[known] = value.decode("latin-1")
 
@@ -343,12 +350,13 @@ class Connection(asyncio.Protocol):
         """After bytes came or went: sends what is ready, and closes after the last response."""
         if self._out:
             self._flush()
-        if self._pending is None and not self._waiting:
-            if self._phase == ANSWERING:
-                self._phase, self.since = IDLE, self._loop.time()
-            if self._closes and not self._out and self._phase != CLOSING:
-                self._phase, self.since = CLOSING, self._loop.time()
-                self._transport.close()
+        if self._pending is not None or self._waiting:
+            return
+        if self._phase == ANSWERING:
+            self._phase, self.since = IDLE, self._loop.time()
+        if self._closes and not self._out and self._phase != CLOSING:
+            self._phase, self.since = CLOSING, self._loop.time()
+            self._transport.close()
 
     def _seconds(self) -> float:
         limits = self._limits

@@ -28,7 +28,8 @@ class Limits(Struct, frozen=True, kw_only=True):
     unsent_bytes: int = 32 << 20
     """Unsent bytes at which a stream is disconnected; one response may be larger."""
     linger_seconds: float = 2.0
-    """For a refused client to read why, before its connection is closed. Its bytes are dropped meanwhile."""
+    """For a refused client to read why, before its connection is closed. Its bytes are dropped meanwhile,
+    at most `waiting_bytes`."""
 
     @property
     def tick(self) -> float:

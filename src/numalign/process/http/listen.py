@@ -5,6 +5,7 @@ before TLS begins. Clients whose time is up are found by a sweep, so that a requ
 
 import asyncio
 import errno
+import ipaddress
 import logging
 import socket
 import ssl
@@ -147,3 +148,11 @@ class Listener:
             connection.sweep(now)
         left = self._connected or self._arriving
         self._sweeping = self._loop.call_later(self._served.limits.tick, self._sweep) if left else None
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" and socket.gethostbyname(host).startswith("127.")

@@ -53,6 +53,8 @@ class Cluster:
         """By node, the latest."""
         self._deleted_reports: dict[str, NodeResourceTopology] = {}
         """By node, the last one of each node whose report was deleted."""
+        self._once_reported: set[str] = set()
+        """Nodes on which a pod has a placement annotation: when it was bound, its scheduler knew the node's zones."""
         self.waiting_elsewhere: dict[str, Pod] = {}
         """By uid: pods without a node that other schedulers are to place."""
         self._rowless: dict[str, dict[str, Pod]] = {}
@@ -76,6 +78,7 @@ class Cluster:
         # The next report is read without it.
         self._reports.pop(name, None)
         self._deleted_reports.pop(name, None)
+        self._once_reported.discard(name)
         return self._apply(facts.NodeGone(name), name)
 
     def report(self, written: NodeResourceTopology, now: float) -> list[Wake]:
@@ -104,6 +107,9 @@ class Cluster:
         self.waiting_elsewhere.pop(uid, None)
         assumed = self.assumed.pop(uid, None)
         forecast = self._forecast(pod) if assumed is None and not self.counts(uid) else None
+        if forecast and node not in self._once_reported:
+            self._once_reported.add(node)
+            self._follow_report(node, now)
         if assumed is not None and assumed.pod.spec.node_name != node:
             wakes += self.engine.apply(facts.BindFailed(uid))
         if pod.status.is_finished:
@@ -214,7 +220,8 @@ class Cluster:
         if node is None or row is None:
             return
         if self.engine.lacks_report(name):
-            self.world.unreported.put(row, now, is_ready=node.is_ready)
+            # A node that has lost its report is not one whose publisher is missing: its grace period does not begin.
+            self.world.unreported.put(row, now, is_ready=node.is_ready and name not in self._once_reported)
         else:
             self.world.unreported.drop(row)
 

@@ -286,6 +286,8 @@ class PodProgress(Struct, frozen=True, kw_only=True):
     """Whether a kubelet may have aligned the pod, and its node has no report that would say where."""
     forecast: Forecast | None = None
     """The zones that the scheduler expected when it bound the pod, where no report says more."""
+    placed_blindly: bool = False
+    """Whether a profile of ours placed the pod without topology data, as far as can be told now."""
     taken_by: tuple[Pod, ...] = ()
     """Of a rejected pod: pods on its node that other schedulers bound about when it was bound, the latest first."""
     gates: tuple[str, ...] = ()
@@ -302,13 +304,16 @@ def of(pod: Pod, cluster: Cluster) -> PodProgress:
     reason, message = _reason_and_message(pod, stage)
     tenant = _tenant(pod, node, cluster) if node and stage not in OVER else None
     is_unreported = bool(node) and stage not in OVER and cluster.engine.lacks_report(node) and _may_be_aligned(pod)
+    forecast = _forecast(pod) if is_unreported else None
+    is_ours = pod.spec.scheduler_name in cluster.engine.settings.profiles
     return PodProgress(
         stage=stage,
         node=node,
         is_leaving=pod.metadata.deletion_timestamp is not None,
         tenant=tenant,
         lacks_report=is_unreported,
-        forecast=_forecast(pod) if is_unreported else None,
+        forecast=forecast,
+        placed_blindly=is_unreported and is_ours and forecast is None,
         taken_by=_taken_by(pod, cluster) if stage is Stage.REJECTED else (),
         gates=tuple(gate.name for gate in pod.spec.scheduling_gates),
         nominated=pod.status.nominated_node_name,

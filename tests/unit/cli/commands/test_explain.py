@@ -134,7 +134,7 @@ def test_who_took_the_room_of_a_rejected_pod_is_named(tmp_path: Path) -> None:
 
 
 PLACED = {
-    "never reported": ({}, "zones     not known: the node has no topology report"),
+    "never reported": ({}, "zones     not known: the node has no topology report, and the pod was placed without"),
     "expected by the scheduler": ({"numalign.io/placement": "v1;main=1"}, "zones     main in zone 1 (predicted)"),
 }
 

@@ -73,6 +73,14 @@ ENVIRONMENTS: dict[str, tuple[dict[str, str], str, bool]] = {
 }
 
 
+@pytest.mark.parametrize("login", ["u" * 256, "me:" + "p" * 256, "me:" + "%C3%A9" * 128])
+def test_a_login_that_socks_cannot_carry_is_refused_and_not_cut(login: str) -> None:
+    with pytest.raises(ValueError, match="which SOCKS5 cannot carry") as raised:
+        dial.parse_proxy(f"socks5://{login}@proxy.test")
+    assert "ppp" not in str(raised.value)
+    assert dial.parse_proxy(f"http://{login}@proxy.test").login
+
+
 @pytest.mark.parametrize("environment, url, used", ENVIRONMENTS.values(), ids=ENVIRONMENTS)
 def test_the_proxy_of_an_environment(environment: dict[str, str], url: str, used: bool) -> None:
     assert dial.proxy_from_environment(environment, url) == (Proxy("p", 1) if used else None)

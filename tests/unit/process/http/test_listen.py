@@ -54,9 +54,9 @@ async def is_cut(streams: Streams) -> bool:
         writer.close()
 
 
-def run(check: Callable[[int], Awaitable[Any]], *, tls: bool = False, **changed: Any) -> None:
+def run(check: Callable[[int], Awaitable[Any]], *, tls: bool = False, head_seconds: float = 1000.0) -> None:
     async def serving() -> None:
-        served = Served(Echo(), structs.replace(LIMITS, **changed))
+        served = Served(Echo(), structs.replace(LIMITS, head_seconds=head_seconds))
         async with listen.listening(served, ("127.0.0.1", 0), server_context() if tls else None) as port:
             await asyncio.wait_for(check(port), 20)
 

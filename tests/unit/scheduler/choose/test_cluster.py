@@ -96,6 +96,19 @@ def test_a_report_that_comes_back_counts_although_it_says_the_same() -> None:
     assert not cluster.deleted_reports
 
 
+def test_a_node_that_once_reported_is_awaited_without_end() -> None:
+    """Its zones were known to a scheduler before this one, as a pod's annotation says."""
+    bound = servers.on(trainer("p", schedulerName="default-scheduler"), "a")
+    noted = structs.replace(bound.metadata, annotations={"numalign.io/placement": "v1;main=0"})
+    for pod, taken in ((bound, "a"), (structs.replace(bound, metadata=noted), "")):
+        known = Servers("a", reports=False)
+        known.cluster.pod(pod, 0.0)
+        known.cluster.graces_ended(1e6)
+        assert known.place(trainer("q")) == taken
+        known.cluster.report(servers.reported("a"), 1e6)
+        assert known.place(trainer("r")) == "a"
+
+
 def test_pods_of_a_node_that_is_made_again_count_there() -> None:
     known = Servers("a", reports=False)
     known.cluster.pod(servers.on(trainer("p"), "a"), 1.0)

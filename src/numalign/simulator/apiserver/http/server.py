@@ -7,8 +7,6 @@ set.
 `make_certificates` writes the server's certificate and key and the certificate of their authority into the caller's
 directory, for `cluster up --tls`. Only the owner can read the key; the authority's private key is never written."""
 
-import ipaddress
-import socket
 import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -85,7 +83,7 @@ LOOPBACK = ListenOptions()
 @asynccontextmanager
 async def serve(api: Api, listening: ListenOptions = LOOPBACK) -> AsyncIterator[Address]:
     """Serves until the block ends; watches are closed in order."""
-    if not (listening.anywhere or is_loopback(listening.host)):
+    if not (listening.anywhere or listen.is_loopback(listening.host)):
         raise ValueError(f"{listening.host} can be reached from other machines; set `anywhere` to allow this")
     context = listening.certificates.context() if listening.certificates is not None else None
     # Browsers do not know the token. Clients that do may be proxies, which pass on the headers of a browser.
@@ -93,10 +91,3 @@ async def serve(api: Api, listening: ListenOptions = LOOPBACK) -> AsyncIterator[
     served = application.served(Router(api.state), listening.token, hosts, listening.limits)
     async with listen.listening(served, (listening.host, listening.port), context) as port:
         yield Address(listening.host, port, secure=context is not None)
-
-
-def is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" and socket.gethostbyname(host).startswith("127.")

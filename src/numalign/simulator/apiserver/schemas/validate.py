@@ -10,14 +10,13 @@ not know. CEL rules are not run."""
 
 import base64
 import binascii
-import functools
 import ipaddress
 import math
 import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from numalign.simulator.apiserver.schemas import fielderrors
+from numalign.simulator.apiserver.schemas import fielderrors, patterns
 from numalign.simulator.apiserver.storage.errors import StatusCause
 from numalign.simulator.trees import Tree
 
@@ -57,21 +56,6 @@ RARE: Final = (
 def fits_format(form: str, text: str) -> bool:
     check = FORMATS.get(form)
     return check is None or check(text)
-
-
-def matches_pattern(pattern: str, text: str) -> bool:
-    compiled = _compiled(pattern)
-    return compiled is None or compiled.search(text) is not None
-
-
-@functools.lru_cache(maxsize=512)
-def _compiled(pattern: str) -> re.Pattern[str] | None:
-    """None for a pattern that is valid in Go and not in Python; such a pattern is not enforced."""
-    try:
-        # In Go `$` matches only at the end of the text; in Python also before a final newline.
-        return re.compile(re.sub(r"(?<!\\)\$", r"\\Z", pattern), re.ASCII)
-    except re.error:
-        return None
 
 
 def _is_base64(text: str) -> bool:
@@ -183,7 +167,7 @@ def _text_errors(value: Any, schema: Tree, path: str) -> Iterator[StatusCause]:
         yield fielderrors.too_long(path, longest)
     elif shortest is not None and len(value) < shortest:
         yield invalid(path, value, f"should be at least {shortest} chars long")
-    elif pattern and not matches_pattern(pattern, value):
+    elif pattern and not patterns.matches(pattern, value):
         yield invalid(path, value, f"should match '{pattern}'")
     form = schema.get("format") or ""
     if not fits_format(form, value):
@@ -290,7 +274,7 @@ def _text(schema: Tree) -> QuickCheck:
     if not pattern and form not in FORMATS:
         return lambda value: type(value) is str
     return lambda value: (
-        type(value) is str and fits_format(form, value) and (not pattern or matches_pattern(pattern, value))
+        type(value) is str and fits_format(form, value) and (not pattern or patterns.matches(pattern, value))
     )
 
 
