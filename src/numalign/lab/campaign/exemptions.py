@@ -1,10 +1,10 @@
 """Exemptions: failures of a campaign's pods that no scheduler can foresee. Pure.
 
-`judge` calls it. There are three rules. Devices: the node's last report before the binding offered the missing
-devices, and the kubelet or the device plugin was down at that time. Leftovers: a starting kubelet admits all waiting
-pods before it removes the assignments of pods that are gone. Order: another pod, whose change was not yet known at the
-decision, freed or took zones; a placement is predicted once, at the decision. An `Explanation` contains the
-lines of the record that prove it."""
+`judge` calls it. There are three rules. Devices: the node's last report before the binding offered the devices, the
+kubelet or the device plugin was down at that time, and the kubelet's message or log says that devices were missing.
+Leftovers: a starting kubelet admits all waiting pods before it removes the assignments of pods that are gone. Order:
+another pod, whose change was not yet known at the decision, freed or took zones; a placement is predicted once, at the
+decision. An `Explanation` contains the lines of the record that prove it."""
 
 from __future__ import annotations
 
@@ -67,9 +67,11 @@ def _lacked_devices(pod: PodHistory, lines: Sequence[HistoryLine]) -> Explanatio
         if begun <= pod.ended and ended >= pod.bound - REGISTERING
     ]
     offered = all(each.devices.get(name, 0) >= count for each in last.values() for name, count in pod.devices.items())
-    if not away or not offered:
+    named = any(name in pod.words for name in pod.devices)
+    logged = tuple(each for each in lines if each.what == "lacks" and (each.name, each.node) == (pod.name, pod.node))
+    if not away or not offered or not (named or logged):
         return None
-    happened = _absence_lines(lines, parts, away)
+    happened = _in_order((*_absence_lines(lines, parts, away), *logged))
     return Explanation("its devices were unavailable", tuple(last.values()), _life(pod, pod.ended, lines), happened)
 
 

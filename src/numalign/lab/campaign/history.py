@@ -29,6 +29,7 @@ What = Literal[
     "disrupted",
     "report-deleted",
     "operation",
+    "lacks",
     "offers",
     "reported",
     "behind",

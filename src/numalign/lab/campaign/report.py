@@ -181,14 +181,12 @@ def _said(line: HistoryLine, names: Mapping[str, str]) -> str:
             return f"{line.name} no longer in the checkpoint of {line.node}"
         case "ended":
             return " ".join(filter(None, (line.name, line.phase, line.why, line.words)))
-        case "report-deleted":
-            return f"report of {line.node} deleted"
-        case "disrupted":
-            return f"{line.name} disrupted: {line.why}"
+        case "lacks":
+            return f"log of the kubelet of {line.node}: {line.name} {line.words}"
         case "down":
             return line.words or f"{line.name} down ({line.why})"
         case _:
-            return f"{line.name} {line.what}"
+            return " ".join(filter(None, (line.name or line.node, line.what, line.why)))
 
 
 def _line(finding: Finding) -> str:

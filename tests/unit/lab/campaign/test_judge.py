@@ -13,6 +13,7 @@ from numalign.lab.campaign.report import CampaignRun
 from tests import histories
 
 DEVICES = {"example.com/gpu": 1}
+NO_GPU = "no healthy devices present; cannot allocate unhealthy devices example.com/gpu"
 RUN = CampaignRun(seed=1, minutes=1, nodes=("n",))
 
 
@@ -31,11 +32,11 @@ def placed(uid: str = "a", at: float = 10.0, zones: tuple[int, ...] = (0,), **to
     ]
 
 
-def turned_away(why: str = "TopologyAffinityError", **told: Any) -> list[HistoryLine]:
+def turned_away(why: str = "TopologyAffinityError", words: str = "no", **told: Any) -> list[HistoryLine]:
     return [
         line(10.0, "created", "a", **told),
         line(11.0, "bound", "a", node="n"),
-        line(12.0, "ended", "a", node="n", phase="Failed", why=why, words="no"),
+        line(12.0, "ended", "a", node="n", phase="Failed", why=why, words=words),
     ]
 
 
@@ -78,7 +79,30 @@ EXCUSES = {
 def test_devices_that_nobody_could_know_to_be_gone(
     before: list[HistoryLine], devices: dict[str, int], excused: bool
 ) -> None:
-    verdict = judge.judge([*before, *turned_away("UnexpectedAdmissionError", devices=devices)])
+    verdict = judge.judge([*before, *turned_away("UnexpectedAdmissionError", NO_GPU, devices=devices)])
+    assert (len(verdict.unforeseeable), len(verdict.rejected)) == ((1, 0) if excused else (0, 1))
+
+
+LOG = line(14.0, "lacks", name="a", node="n", words="requests 1 example.com/gpu, 0 available")
+REASONS = {
+    "the message names the device": ("UnexpectedAdmissionError", NO_GPU, [], True),
+    "the message names CPUs": ("UnexpectedAdmissionError", "not enough cpus available", [], False),
+    "the kubelet's log names the device": ("TopologyAffinityError", "no", [LOG], True),
+    "the log does not": ("TopologyAffinityError", "no", [], False),
+    "the log names the device for another pod": (
+        "TopologyAffinityError",
+        "no",
+        [structs.replace(LOG, name="b")],
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("why, words, logged, excused", REASONS.values(), ids=REASONS)
+def test_the_kubelet_must_say_that_devices_were_missing(
+    why: str, words: str, logged: list[HistoryLine], excused: bool
+) -> None:
+    verdict = judge.judge([OFFER, AWAY, BACK, *turned_away(why, words, devices=DEVICES), *logged])
     assert (len(verdict.unforeseeable), len(verdict.rejected)) == ((1, 0) if excused else (0, 1))
 
 
@@ -119,7 +143,7 @@ def overtaken(*more: HistoryLine) -> list[HistoryLine]:
 
 EVIDENCE = {
     "devices": (
-        [OFFER, AWAY, BACK, *turned_away("UnexpectedAdmissionError", devices=DEVICES)],
+        [OFFER, AWAY, BACK, *turned_away("UnexpectedAdmissionError", NO_GPU, devices=DEVICES)],
         ["offers"],
         ["bound", "ended"],
         [("down", "n/kubelet"), ("up", "n/kubelet")],
