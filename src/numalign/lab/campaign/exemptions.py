@@ -18,6 +18,8 @@ from numalign.lab.campaign.history import HistoryLine, PodHistory
 
 NO_DEVICES: Final = ("UnexpectedAdmissionError", "TopologyAffinityError")
 """Reasons of a kubelet whose device manager is unavailable or has no devices in any zone."""
+CPUS: Final = "not enough cpus"
+"""In the message of a kubelet whose CPU manager rejects a pod."""
 REGISTERING: Final = 10.0
 """Seconds until a kubelet and its device plugins have registered."""
 STARTING: Final = 5.0
@@ -86,11 +88,14 @@ def _leftovers(
     away = [
         (begun, back) for begun, back in history.absences(lines, parts) if pod.bound <= back + STARTING and met >= back
     ]
-    for other in others:
+    # The last to leave is the least likely to have been removed from the checkpoint before.
+    for other in sorted(others, key=lambda each: each.left, reverse=True):
         had_left = other.node == pod.node and other.left <= met and bool(other.zones & pod.wanted)
-        if had_left and any(other.freed is None or other.freed >= back for _, back in away):
+        freed = other.cpus_freed if CPUS in pod.words else other.freed
+        if had_left and any(freed is None or freed >= back for _, back in away):
             happened = (*_life(other, met, lines), *_absence_lines(lines, parts, away))
-            return Explanation(why.format(other.name), _known(pod, lines), _life(pod, met, lines), _in_order(happened))
+            own = _life(pod, pod.ended if pod.failed else met, lines)
+            return Explanation(why.format(other.name), _known(pod, lines), own, _in_order(happened))
     return None
 
 
@@ -106,7 +111,7 @@ def overtaker(pod: PodHistory, others: Sequence[PodHistory], lines: Sequence[His
     return _leftovers(pod, others, lines, "{} was still in the checkpoint")
 
 
-OF_A_POD: Final = ("bound", "holds", "freed", "ended", "deletion-requested", "disrupted", "gone")
+OF_A_POD: Final = ("bound", "holds", "cpus-freed", "freed", "ended", "deletion-requested", "disrupted", "gone")
 
 
 def _life(pod: PodHistory, admitted: float | None, lines: Iterable[HistoryLine]) -> tuple[HistoryLine, ...]:

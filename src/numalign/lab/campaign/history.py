@@ -23,6 +23,7 @@ What = Literal[
     "deletion-requested",
     "gone",
     "holds",
+    "cpus-freed",
     "freed",
     "stuck",
     "nominated",
@@ -118,6 +119,8 @@ class PodHistory(Struct):
     held: float | None = None
     """When its kubelet's checkpoint first contained it; `freed`: when it no longer did."""
     freed: float | None = None
+    cpus_freed: float | None = None
+    """When its exclusive CPUs were free; kubelets keep devices and memory longer."""
     started: float | None = None
     ended: float | None = None
     failed: bool = False
@@ -166,8 +169,10 @@ def _apply(pod: PodHistory, line: HistoryLine) -> None:
             pod.node, pod.bound, pod.predicted, pod.loose = line.node, line.at, line.predicted, line.loose
         case "holds":
             pod.holds, pod.held = {**pod.holds, **line.holds}, pod.held or line.at
+        case "cpus-freed":
+            pod.cpus_freed = line.at
         case "freed":
-            pod.freed = line.at
+            pod.freed, pod.cpus_freed = line.at, pod.cpus_freed or line.at
         case "started":
             pod.started = pod.started or line.at
         case "ended":

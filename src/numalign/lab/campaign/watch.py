@@ -112,6 +112,7 @@ class Observer:
         self._reported: dict[str, Cpus] = {}
         self._behind: set[str] = set()
         self._held: dict[str, dict[str, Mapping[str, Holding]]] = {}
+        self._without_cpus: set[str] = set()
         self._offers: dict[tuple[str, str], Mapping[str, int]] = {}
         self._informed = Informer(client, PODS.within(NAMESPACE), self._pod)
         self._of_nodes = Informer(client, NODES.everywhere(), self._node)
@@ -224,6 +225,9 @@ class Observer:
         for uid, containers in holdings.items():
             known = held.get(uid, {})
             # Managers release a container's resources one after the other; what is released still counts as the pod's.
+            if _has_cpus(known) and not _has_cpus(containers) and uid not in self._without_cpus:
+                self._without_cpus.add(uid)
+                self.history.write("cpus-freed", node=node, uid=uid)
             new = {each: holding.over(known.get(each, Holding())) for each, holding in containers.items()}
             if new != known:
                 held[uid] = {**known, **new}
@@ -237,6 +241,10 @@ class Observer:
         if (held != reported) != (node in self._behind):
             self._behind ^= {node}
             self.history.write("behind" if held != reported else "level", node=node)
+
+
+def _has_cpus(holdings: Mapping[str, Holding]) -> bool:
+    return any(each.cpus for each in holdings.values())
 
 
 def _stays(pod: Pod) -> bool:

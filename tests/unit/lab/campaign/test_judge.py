@@ -126,6 +126,34 @@ def test_leftovers_that_a_kubelet_counts_when_it_starts(before: list[HistoryLine
     assert (len(verdict.unforeseeable), len(verdict.rejected)) == ((1, 0) if excused else (0, 1))
 
 
+CPUS_LEFT = {
+    "the last pod to leave still had CPUs there": ([], "c"),
+    "it had only devices or memory there": ([line(8.7, "cpus-freed", "c", node="n")], "b"),
+    "no pod had CPUs there": ([line(8.7, "cpus-freed", each, node="n") for each in ("b", "c")], ""),
+}
+
+
+@pytest.mark.parametrize("freed, who", CPUS_LEFT.values(), ids=CPUS_LEFT)
+def test_a_pod_that_lacked_cpus_is_explained_by_a_pod_that_still_had_some(freed: list[HistoryLine], who: str) -> None:
+    there = [*placed("b", at=1.0, zones=(1,)), *placed("c", at=1.5, zones=(1,))]
+    left = [line(7.0, "deletion-requested", each) for each in ("b", "c")]
+    left += [line(8.0, "gone", "b"), line(8.5, "gone", "c"), *freed]
+    refused = turned_away("UnexpectedAdmissionError", "not enough cpus available")
+    refused = [structs.replace(each, predicted={"main": ((1,),)}) for each in refused]
+    verdict = judge.judge([*there, *left, *AWAY_THEN, *refused])
+    assert [each.evidence.why for each in verdict.unforeseeable] == (
+        [f"the kubelet still held resources of {who}"] if who else []
+    )
+    assert len(verdict.rejected) == (0 if who else 1)
+
+
+def test_the_evidence_of_a_rejection_shows_it_also_if_a_container_was_in_the_checkpoint_before() -> None:
+    held = line(11.6, "holds", "a", node="n", holds={"sidecar": Holding(cpus=(1,))})
+    *before, ended = rejected_for_leftovers(REPORT)
+    (found,) = judge.judge([*before, held, structs.replace(ended, at=20.0)]).unforeseeable
+    assert [each.what for each in found.evidence.pod] == ["bound", "holds", "ended"]
+
+
 REPORT = line(8.0, "reported", node="n", uids=("b",))
 
 

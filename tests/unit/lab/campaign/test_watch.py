@@ -139,4 +139,4 @@ def test_what_a_pod_held_stays_written_down_and_its_end_is_too() -> None:
     watcher._note("n", {"u": {"main": Holding((0,), (0,))}})
     watcher._note("n", {"u": {"main": Holding(memory=(0,))}})
     watcher._note("n", {})
-    assert told(watcher) == ["holds", "freed"]
+    assert told(watcher) == ["holds", "cpus-freed", "freed"]
