@@ -9,7 +9,7 @@ import pytest
 
 from numalign.kube import clock
 from numalign.lab import preflight
-from numalign.lab.campaign import history, judge, run, script
+from numalign.lab.campaign import history, judge, run
 from numalign.lab.campaign import report as reports
 from numalign.lab.campaign.history import HistoryLine
 from numalign.lab.campaign.report import CampaignReport
@@ -24,7 +24,8 @@ SEED = 10
 @pytest.fixture(scope="module")
 def played(labs: Labs) -> Iterator[tuple[CampaignReport, list[HistoryLine]]]:
     asked = CampaignOptions(minutes=SECONDS / 60, seed=SEED, name=f"campaign-{os.getpid()}")
-    labs.make_room(preflight.instances(len(script.nodes()), len(script.nodes())))
+    nodes = len(run.lab(asked).nodes)
+    labs.make_room(preflight.instances(nodes, nodes))
     said: list[str] = []
     with clock.event_loop_runner() as runner:
         yield runner.run(run.run(asked, said.append))

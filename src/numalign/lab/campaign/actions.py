@@ -8,8 +8,8 @@ A pod that does not get there in time is stuck."""
 import asyncio
 import contextlib
 import signal
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import Final, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from typing import Any, Final, TypeVar
 
 from msgspec import structs
 
@@ -61,8 +61,10 @@ class Actions:
             case Create(name=name, body=body):
                 with contextlib.suppress(errors.Conflict):
                     await insist(lambda: self._client.create(PODS.within(NAMESPACE), body))
-                made = await insist(lambda: self._client.get(PODS.at(name, NAMESPACE)))
-                self.uids[name] = made.metadata.uid
+                # It may have been preempted or evicted by now.
+                with contextlib.suppress(errors.NotFound):
+                    made = await insist(lambda: self._client.get(PODS.at(name, NAMESPACE)))
+                    self.uids[name] = made.metadata.uid
             case Delete(name=name, forced=forced):
                 self._history.write("deletion-requested", name=name, uid=self.uids.get(name, ""))
                 options = AT_ONCE if forced else DeleteOptions()
@@ -78,11 +80,20 @@ class Actions:
         """Stop the program; it returns by itself. A program that is already stopped, because steps were late, is
         skipped."""
         if fault.part not in self._gone:
+            self.begin(self.roll(fault))
+
+    async def roll(self, fault: Fault) -> None:
+        """Stop the program and start it again, unless it is already stopped."""
+        if fault.part not in self._gone:
             self._gone.add(fault.part)
-            self._faults.add(asyncio.ensure_future(self._away(fault)))
+            await self._away(fault)
+
+    def begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do this beside the next steps; the next rest waits for it."""
+        self._faults.add(asyncio.ensure_future(work))
 
     async def all_back(self) -> None:
-        """Wait until every program has returned and the server answers."""
+        """Wait until every program has returned, operations are over, and the server answers."""
         faults, self._faults = self._faults, set()
         await asyncio.gather(*faults)
         await insist(lambda: self._client.every(NODES.everywhere()))
@@ -128,6 +139,8 @@ CALM: Final = 3
 PATIENCE: Final = 90.0
 """Seconds. A pod that was refused often waits up to ten, and a new leader takes about 20."""
 AT_A_TIME: Final = 8
+NEVER: Final = "Never"
+LOWEST: Final = -(1 << 31)
 
 
 class RestChecks:
@@ -170,14 +183,19 @@ class RestChecks:
             return "is bound, and does not start"
         if not waits(pod):
             return "pending without a reason"
-        place = next(self._places(pod), "")
-        return f"fits on {place}, and waits: {waits(pod)}" if place else ""
+        if place := next(self._places(pod), ""):
+            return f"fits on {place}, and waits: {waits(pod)}"
+        preempts = pod.spec.priority > 0 and pod.spec.preemption_policy != NEVER
+        place = next(self._places(pod, lowest=pod.spec.priority), "") if preempts else ""
+        return f"can preempt pods on {place}, and waits: {waits(pod)}" if place else ""
 
-    def _places(self, pod: Pod) -> Iterator[str]:
+    def _places(self, pod: Pod, lowest: int = LOWEST) -> Iterator[str]:
+        """The nodes where it fits beside the pods of at least this priority."""
         home = pod.spec.node_selector.get("kubernetes.io/hostname")
         for node in self._nodes:
             if home in (None, node.name) and node.name in self._watching.checkpoints:
-                there = [each for each in self._watching.pods.values() if _is_on(each, node.name)]
+                pods = (each for each in self._watching.pods.values() if each.spec.priority >= lowest)
+                there = [each for each in pods if _is_on(each, node.name)]
                 if fits(node, self._watching.checkpoints[node.name], there, pod):
                     yield node.name
 

@@ -1,10 +1,10 @@
 """Exemptions: failures of a campaign's pods that no scheduler can foresee. Pure.
 
-`judge` calls it. There are three rules. Devices: the node's last report before the binding offered the missing
-devices, and the kubelet or the device plugin was down at that time. Leftovers: a starting kubelet admits all waiting
-pods before it removes the assignments of pods that are gone. Order: another pod, whose change was not yet known at the
-decision, freed or took zones; a placement is predicted once, at the decision. An `Explanation` contains the
-lines of the record that prove it."""
+`judge` calls it. There are three rules. Devices: the node's last report before the binding offered the devices, the
+kubelet or the device plugin was down at that time, and the kubelet's message or log says that devices were missing.
+Leftovers: a starting kubelet admits all waiting pods before it removes the assignments of pods that are gone. Order:
+another pod, whose change was not yet known at the decision, freed or took zones; a placement is predicted once, at the
+decision. An `Explanation` contains the lines of the record that prove it."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from numalign.lab.campaign.history import HistoryLine, PodHistory
 
 NO_DEVICES: Final = ("UnexpectedAdmissionError", "TopologyAffinityError")
 """Reasons of a kubelet whose device manager is unavailable or has no devices in any zone."""
+CPUS: Final = "not enough cpus"
+"""In the message of a kubelet whose CPU manager rejects a pod."""
 REGISTERING: Final = 10.0
 """Seconds until a kubelet and its device plugins have registered."""
 STARTING: Final = 5.0
@@ -67,9 +69,11 @@ def _lacked_devices(pod: PodHistory, lines: Sequence[HistoryLine]) -> Explanatio
         if begun <= pod.ended and ended >= pod.bound - REGISTERING
     ]
     offered = all(each.devices.get(name, 0) >= count for each in last.values() for name, count in pod.devices.items())
-    if not away or not offered:
+    named = any(name in pod.words for name in pod.devices)
+    logged = tuple(each for each in lines if each.what == "lacks" and (each.name, each.node) == (pod.name, pod.node))
+    if not away or not offered or not (named or logged):
         return None
-    happened = _absence_lines(lines, parts, away)
+    happened = _in_order((*_absence_lines(lines, parts, away), *logged))
     return Explanation("its devices were unavailable", tuple(last.values()), _life(pod, pod.ended, lines), happened)
 
 
@@ -84,11 +88,14 @@ def _leftovers(
     away = [
         (begun, back) for begun, back in history.absences(lines, parts) if pod.bound <= back + STARTING and met >= back
     ]
-    for other in others:
+    # The last to leave is the least likely to have been removed from the checkpoint before.
+    for other in sorted(others, key=lambda each: each.left, reverse=True):
         had_left = other.node == pod.node and other.left <= met and bool(other.zones & pod.wanted)
-        if had_left and any(other.freed is None or other.freed >= back for _, back in away):
+        freed = other.cpus_freed if CPUS in pod.words else other.freed
+        if had_left and any(freed is None or freed >= back for _, back in away):
             happened = (*_life(other, met, lines), *_absence_lines(lines, parts, away))
-            return Explanation(why.format(other.name), _known(pod, lines), _life(pod, met, lines), _in_order(happened))
+            own = _life(pod, pod.ended if pod.failed else met, lines)
+            return Explanation(why.format(other.name), _known(pod, lines), own, _in_order(happened))
     return None
 
 
@@ -104,7 +111,7 @@ def overtaker(pod: PodHistory, others: Sequence[PodHistory], lines: Sequence[His
     return _leftovers(pod, others, lines, "{} was still in the checkpoint")
 
 
-OF_A_POD: Final = ("bound", "holds", "freed", "ended", "deletion-requested", "gone")
+OF_A_POD: Final = ("bound", "holds", "cpus-freed", "freed", "ended", "deletion-requested", "disrupted", "gone")
 
 
 def _life(pod: PodHistory, admitted: float | None, lines: Iterable[HistoryLine]) -> tuple[HistoryLine, ...]:
@@ -119,7 +126,9 @@ def _known(pod: PodHistory, lines: Iterable[HistoryLine]) -> tuple[HistoryLine, 
     bound = pod.bound or 0.0
     reports = [each for each in lines if each.what == "reported" and each.node == pod.node and each.at <= bound]
     sure = sum(each.at <= bound - LAST for each in reports)
-    return tuple(reports[max(0, sure - 1) :])
+    known = reports[max(0, sure - 1) :]
+    gone = [each for each in lines if each.what == "report-deleted" and each.node == pod.node]
+    return _in_order((*known, *(each for each in gone if known and known[0].at <= each.at <= bound)))
 
 
 def _absence_lines(

@@ -1,7 +1,8 @@
 """The history of a campaign: one line per event of a pod, a node or a program, and the life of each pod rebuilt from
 it.
 
-`watch` and `actions` write lines; `judge`, `exemptions` and `report` read them, from memory or from a saved file."""
+`watch`, `actions` and `operations` write lines; `judge`, `exemptions` and `report` read them, from memory or from a
+saved file."""
 
 from __future__ import annotations
 
@@ -22,8 +23,14 @@ What = Literal[
     "deletion-requested",
     "gone",
     "holds",
+    "cpus-freed",
     "freed",
     "stuck",
+    "nominated",
+    "disrupted",
+    "report-deleted",
+    "operation",
+    "lacks",
     "offers",
     "reported",
     "behind",
@@ -73,6 +80,7 @@ class HistoryLine(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Devices that a pod requests or a node offers."""
     uids: tuple[str, ...] = ()
     """UIDs of the pods in a report."""
+    priority: int = 0
 
 
 class History:
@@ -111,6 +119,8 @@ class PodHistory(Struct):
     held: float | None = None
     """When its kubelet's checkpoint first contained it; `freed`: when it no longer did."""
     freed: float | None = None
+    cpus_freed: float | None = None
+    """When its exclusive CPUs were free; kubelets keep devices and memory longer."""
     started: float | None = None
     ended: float | None = None
     failed: bool = False
@@ -119,6 +129,10 @@ class PodHistory(Struct):
     asked: float | None = None
     """When its deletion was requested."""
     gone: float | None = None
+    priority: int = 0
+    disrupted: str = ""
+    """The reason of its condition DisruptionTarget: preempted, evicted."""
+    disrupted_at: float | None = None
 
     @property
     def left(self) -> float:
@@ -142,7 +156,8 @@ def of(lines: Sequence[HistoryLine]) -> dict[str, PodHistory]:
     pods: dict[str, PodHistory] = {}
     for line in lines:
         if line.what == "created" and line.uid not in pods:
-            pods[line.uid] = PodHistory(line.name, line.uid, line.at, line.devices, asked=asked.get(line.uid))
+            told = asked.get(line.uid)
+            pods[line.uid] = PodHistory(line.name, line.uid, line.at, line.devices, asked=told, priority=line.priority)
         if line.uid in pods:
             _apply(pods[line.uid], line)
     return pods
@@ -154,14 +169,18 @@ def _apply(pod: PodHistory, line: HistoryLine) -> None:
             pod.node, pod.bound, pod.predicted, pod.loose = line.node, line.at, line.predicted, line.loose
         case "holds":
             pod.holds, pod.held = {**pod.holds, **line.holds}, pod.held or line.at
+        case "cpus-freed":
+            pod.cpus_freed = line.at
         case "freed":
-            pod.freed = line.at
+            pod.freed, pod.cpus_freed = line.at, pod.cpus_freed or line.at
         case "started":
             pod.started = pod.started or line.at
         case "ended":
             pod.ended, pod.failed, pod.why, pod.words = line.at, line.phase == "Failed", line.why, line.words
         case "gone":
             pod.gone = line.at
+        case "disrupted":
+            pod.disrupted, pod.disrupted_at = line.why, line.at
 
 
 def absences(lines: Iterable[HistoryLine], parts: Sequence[str]) -> Iterator[tuple[float, float]]:

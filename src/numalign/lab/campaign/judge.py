@@ -5,7 +5,7 @@ CPUs, memory or devices outside every predicted set of zones; compared only wher
 Both exclude what `exemptions` explains; these pods have evidence and are at most one in 100. Lost: a pod that at a rest
 neither runs nor has a reason to wait, or that ended or vanished by itself. Late: a report behind its kubelet."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -65,6 +65,7 @@ class CampaignVerdict(Struct, frozen=True, kw_only=True):
 
 def judge(lines: Sequence[HistoryLine]) -> CampaignVerdict:
     pods = list(history.of(lines).values())
+    preempted = {pod.uid for pod in pods if is_preempted(pod, pods, lines)}
     turned_away = [pod for pod in pods if pod.failed and pod.why]
     unforeseen = {pod.uid: exemptions.unforeseeable(pod, pods, lines) for pod in turned_away}
     elsewhere = [(pod, found) for pod in pods for found in misplaced(pod)]
@@ -75,7 +76,7 @@ def judge(lines: Sequence[HistoryLine]) -> CampaignVerdict:
         unforeseeable=tuple(_explained(_refusal(pod), why) for pod in turned_away if (why := unforeseen[pod.uid])),
         mispredicted=tuple(found for pod, found in elsewhere if not overtakers[pod.uid]),
         overtaken=tuple(_explained(found, who) for pod, found in elsewhere if (who := overtakers[pod.uid])),
-        lost=(*_stuck(lines), *(found for pod in pods for found in _vanished(pod))),
+        lost=(*_stuck(lines), *(found for pod in pods for found in _vanished(pod, preempted))),
         late=tuple(_late(lines)),
     )
 
@@ -119,11 +120,28 @@ def _stuck(lines: Iterable[HistoryLine]) -> Iterator[Finding]:
     return (Finding(line.name, line.node, line.at, line.words) for line in lines if line.what == "stuck")
 
 
-def _vanished(pod: PodHistory) -> Iterator[Finding]:
-    if pod.failed and not pod.why and pod.asked is None:
-        yield Finding(pod.name, pod.node, pod.ended or 0.0, f"failed by itself: {pod.words}")
-    if pod.gone is not None and pod.asked is None and pod.ended is None:
-        yield Finding(pod.name, pod.node, pod.gone, "disappeared without a request")
+def _vanished(pod: PodHistory, preempted: Collection[str]) -> Iterator[Finding]:
+    if pod.asked is not None or pod.uid in preempted:
+        return
+    who = f" ({pod.disrupted})" if pod.disrupted else ""
+    if pod.failed and not pod.why:
+        yield Finding(pod.name, pod.node, pod.ended or 0.0, f"failed by itself: {pod.words}{who}")
+    if pod.gone is not None and pod.ended is None:
+        yield Finding(pod.name, pod.node, pod.gone, f"disappeared without a request{who}")
+
+
+BY_SCHEDULER: Final = "PreemptionByScheduler"
+NOMINATING: Final = 10.0
+"""Seconds between the nomination of a pod, or its binding, and the condition of its victims, in either order."""
+
+
+def is_preempted(pod: PodHistory, others: Iterable[PodHistory], lines: Iterable[HistoryLine]) -> bool:
+    """Whether the record proves a preemption: a pod of higher priority was nominated or bound to the node then."""
+    if pod.disrupted != BY_SCHEDULER or pod.disrupted_at is None:
+        return False
+    higher = {other.uid for other in others if other.priority > pod.priority}
+    moved = (each for each in lines if each.what in ("nominated", "bound") and each.node == pod.node)
+    return any(each.uid in higher and abs(each.at - pod.disrupted_at) <= NOMINATING for each in moved)
 
 
 def lags(lines: Sequence[HistoryLine]) -> Iterator[tuple[str, float, float]]:

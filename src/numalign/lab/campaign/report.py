@@ -5,12 +5,17 @@
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from msgspec import Struct
 
 from numalign.lab.campaign import history, judge
 from numalign.lab.campaign.history import HistoryLine, Holding, PodHistory
 from numalign.lab.campaign.judge import Explained, Finding
+
+EVICTED: Final = "EvictionByEvictionAPI"
+OF_OPERATIONS: Final = ("leave", "roll-out")
+"""Why programs are down during an operation, which counts once."""
 
 
 class CampaignRun(Struct, frozen=True, kw_only=True):
@@ -31,6 +36,8 @@ class PodCounts(Struct, frozen=True, kw_only=True):
     ended: int
     """Pods that ended by themselves."""
     deleted: int
+    preempted: int
+    evicted: int
     compared: int
     """Containers with both a holding and a prediction."""
     longest_wait: float
@@ -73,7 +80,7 @@ def of(run: CampaignRun, lines: Sequence[HistoryLine]) -> CampaignReport:
         lost=verdict.lost,
         late_reports=verdict.late,
         longest_lag=max((seconds for _, _, seconds in judge.lags(lines)), default=0.0),
-        faults=dict(sorted(Counter(_kind(line) for line in lines if line.what == "down").items())),
+        faults=dict(sorted(Counter(filter(None, map(_kind, lines))).items())),
         good=verdict.good,
     )
 
@@ -87,6 +94,10 @@ def text(report: CampaignReport) -> str:
         (
             "pods",
             f"{pods.created} created, {pods.placed} placed, {pods.started} started, {pods.ended} ended by themselves",
+        ),
+        (
+            "disruptions",
+            f"{pods.preempted} preempted, {pods.evicted} evicted, {pods.deleted} deleted or evicted by request",
         ),
         ("faults", f"{sum(report.faults.values())}: {faults}"),
         ("waits", f"{pods.median_wait:.1f} s from creation to start in the median, {pods.longest_wait:.1f} s at most"),
@@ -115,6 +126,8 @@ def _pods(pods: Sequence[PodHistory]) -> PodCounts:
         started=len(waits),
         ended=sum(pod.ended is not None and not pod.failed and pod.ended < (pod.asked or math.inf) for pod in pods),
         deleted=sum(pod.asked is not None for pod in pods),
+        preempted=sum(pod.disrupted == judge.BY_SCHEDULER for pod in pods),
+        evicted=sum(pod.disrupted == EVICTED for pod in pods),
         compared=sum(each != Holding() for pod in pods if pod.bound and not pod.loose for each in pod.holds.values()),
         longest_wait=waits[-1] if waits else 0.0,
         median_wait=waits[len(waits) // 2] if waits else 0.0,
@@ -122,7 +135,11 @@ def _pods(pods: Sequence[PodHistory]) -> PodCounts:
 
 
 def _kind(line: HistoryLine) -> str:
-    """The kind of a fault: the program and what happened to it."""
+    """The kind of a fault: the program and what happened to it, or the operation; empty if the line is no fault."""
+    if line.what == "operation":
+        return line.why
+    if line.what != "down" or line.why in OF_OPERATIONS:
+        return ""
     name = line.name.rpartition("/")[2].removesuffix("-2")
     return f"{name} {line.why}"
 
@@ -164,10 +181,12 @@ def _said(line: HistoryLine, names: Mapping[str, str]) -> str:
             return f"{line.name} no longer in the checkpoint of {line.node}"
         case "ended":
             return " ".join(filter(None, (line.name, line.phase, line.why, line.words)))
+        case "lacks":
+            return f"log of the kubelet of {line.node}: {line.name} {line.words}"
         case "down":
             return line.words or f"{line.name} down ({line.why})"
         case _:
-            return f"{line.name} {line.what}"
+            return " ".join(filter(None, (line.name or line.node, line.what, line.why)))
 
 
 def _line(finding: Finding) -> str:

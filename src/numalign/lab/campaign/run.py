@@ -3,9 +3,10 @@
 `numalign lab campaign` and tests call `run`. It ends by itself or when cancelled, and reports on the history so far
 either way. A kubelet that is killed between two writes of its memory state refuses to start ("please drain node and
 remove policy state file"). The campaign then drains the node and removes the file, as an operator would, and records
-this as a fault."""
+this as a fault. Kubelets' logs also say which devices a rejected pod lacked."""
 
 import asyncio
+import re
 import shutil
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -18,8 +19,9 @@ from numalign.lab import up
 from numalign.lab.campaign import report, script
 from numalign.lab.campaign.actions import Actions, RestChecks
 from numalign.lab.campaign.history import History, HistoryLine
+from numalign.lab.campaign.operations import Operations
 from numalign.lab.campaign.report import CampaignReport, CampaignRun
-from numalign.lab.campaign.script import Fault, Rest, Step
+from numalign.lab.campaign.script import Create, Delete, Fault, Rest, Step
 from numalign.lab.campaign.watch import Observer
 from numalign.lab.lab import Lab, Say
 from numalign.lab.node import LabNode
@@ -32,8 +34,15 @@ MEMORY: Final = b"[memorymanager]"
 BROKEN: Final = "break"
 
 
-class KubeletRepair:
-    """`drain` deletes the pods of a node."""
+LACKS: Final = re.compile(
+    rb'requested number of devices unavailable" resourceName="([^"]+)" pod="[^/"]+/([^"]+)"'
+    rb".* request=(\d+) available=(\d+)"
+)
+"""A rejected pod's reason does not say that devices were missing; the kubelet's log does."""
+
+
+class KubeletLogs:
+    """Reads what kubelets log, and repairs those that ask for it. `drain` deletes the pods of a node."""
 
     def __init__(self, lab: Lab, history: History, drain: Callable[[str], Awaitable[None]]) -> None:
         self._lab, self._history, self._drain = lab, history, drain
@@ -43,16 +52,22 @@ class KubeletRepair:
     async def run(self) -> None:
         while True:
             await asyncio.sleep(LOOK)
-            for node in self._lab.nodes.values():
-                if self._asks_for_help(node):
-                    await self._mend(node)
+            for node in self.read():
+                await self._mend(node)
+
+    def read(self) -> list[LabNode]:
+        """Record what is new, and return the nodes that ask for help."""
+        return [node for node in self._lab.nodes.values() if self._asks_for_help(node)]
 
     def _asks_for_help(self, node: LabNode) -> bool:
-        log = node.kubelet.program.log
-        with open(log, "rb") as file:
+        with open(node.kubelet.program.log, "rb") as file:
             file.seek(self._read.get(node.name, 0))
-            new = file.read()
+            # The last line may be half-written.
+            new = file.read().rpartition(b"\n")[0]
         self._read[node.name] = self._read.get(node.name, 0) + len(new)
+        for resource, pod, wanted, available in LACKS.findall(new):
+            words = f"requests {wanted.decode()} {resource.decode()}, {available.decode()} available"
+            self._history.write("lacks", name=pod.decode(), node=node.name, words=words)
         return any(ASKS in line and MEMORY in line for line in new.splitlines())
 
     async def _mend(self, node: LabNode) -> None:
@@ -89,19 +104,25 @@ class Campaign:
         async with self._lab.client() as client:
             watching = Observer(self._lab, client, self.history)
             acting = Actions(self._lab, client, watching)
+            operating = Operations(self._lab, client, watching, acting)
             resting = RestChecks(self._lab.spec.nodes, client, watching)
-            mending = KubeletRepair(self._lab, self.history, acting.drain)
+            mending = KubeletLogs(self._lab, self.history, acting.drain)
             acting.start_second_scheduler()
-            steps = script.drawn(self._asked.seed, self._asked.minutes * 60, self._lab.spec.nodes)
+            steps = script.drawn(self._asked.seed, self._asked.minutes * 60, script.nodes())
+            await operating.create_priorities()
+            await operating.leave(self._lab.nodes[script.JOINING])
             try:
                 await tasks.together(
-                    self._perform(steps, acting, resting),
+                    self._perform(steps, acting, operating, resting),
                     {"watching": watching.run(), "progress": self._print_progress(), "mending": mending.run()},
                 )
             finally:
                 acting.let_go()
+                mending.read()
 
-    async def _perform(self, steps: Sequence[Step], acting: Actions, resting: RestChecks) -> None:
+    async def _perform(
+        self, steps: Sequence[Step], acting: Actions, operating: Operations, resting: RestChecks
+    ) -> None:
         for step in steps:
             await asyncio.sleep(max(0.0, step.at - self.history.now))
             if isinstance(step, Fault):
@@ -110,8 +131,11 @@ class Campaign:
             elif isinstance(step, Rest):
                 await acting.all_back()
                 await resting.rest()
-            else:
+            elif isinstance(step, Create | Delete):
                 await acting.perform(step)
+            else:
+                self.say(step.words)
+                acting.begin(operating.perform(step))
         await resting.drain()
 
     async def _print_progress(self) -> None:
@@ -150,7 +174,7 @@ def keep_logs(lab: Lab, folder: Path) -> None:
 
 
 def lab(asked: CampaignOptions) -> LabSpec:
-    return LabSpec(name=asked.name, nodes=script.nodes(), scheduler=True, agent=True)
+    return LabSpec(name=asked.name, nodes=(*script.nodes(), script.joining()), scheduler=True, agent=True)
 
 
 async def run(asked: CampaignOptions, say: Say) -> tuple[CampaignReport, list[HistoryLine]]:

@@ -4,7 +4,8 @@
 Pods arrive in bursts that keep the nodes about full; every pod fits on at least one empty node according to the model,
 so that none waits for ever. The lab's runtime runs nothing; an annotation sets how long containers take. No
 program is stopped twice at the same time, and all run again before the next rest, in which the campaign checks every
-pod."""
+pod. Operations are what people do to a cluster, beside the faults. The node of `joining` is not there at first; no pod
+needs it."""
 
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -59,10 +60,24 @@ def _node(name: str, machine: Machine, policy: str, scope: str, **more: Any) -> 
     return spec.node(name, machine, more={"topologyManagerPolicy": policy, "topologyManagerScope": scope, **more})
 
 
+JOINING: Final = "joiner"
+
+
+def joining() -> NodeSpec:
+    """The node that joins and leaves."""
+    return _node(JOINING, EVERYTHING, "single-numa-node", "container")
+
+
 SECONDS: Final = "numalign.io/lab-seconds"
 """Annotation: how long the runtime lets each container take. Without it, until the pod is deleted."""
+PRIORITIES: Final = {"campaign-high": (1000, "PreemptLowerPriority"), "campaign-patient": (500, "Never")}
+"""PriorityClasses by name: value and preemption policy. Other pods have priority 0."""
+URGENT: Final = 0.15
+"""The share of pods with each of these classes."""
 PINNED: Final = 0.25
 """The share of pods that are bound to one node by a selector."""
+PINNED_URGENT: Final = 0.75
+"""The same for pods with a priority: another node may have room, and then none is preempted."""
 TRIES: Final = 100
 
 Body = dict[str, Any]
@@ -103,7 +118,10 @@ def _drawn(name: str, home: NodeSpec, chances: random.Random) -> Body:
     if chances.random() < 0.3:
         spec["restartPolicy"] = "Never"
         lasts |= {each["name"]: chances.uniform(3.0, 40.0) for each in spec["containers"]}
-    if chances.random() < PINNED:
+    pinned = PINNED
+    if (chance := chances.random()) < URGENT * len(PRIORITIES):
+        pinned, spec["priorityClassName"] = PINNED_URGENT, tuple(PRIORITIES)[int(chance / URGENT)]
+    if chances.random() < pinned:
         spec["nodeSelector"] = {"kubernetes.io/hostname": home.name}
     annotations = {SECONDS: ",".join(f"{each}={seconds:.1f}" for each, seconds in lasts.items())} if lasts else {}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "annotations": annotations}, "spec": spec}
@@ -165,9 +183,9 @@ Sort = Callable[[Machine, random.Random], Amounts]
 SORTS: Final[tuple[Sort, ...]] = (_cpus, _cpus, _cpus, _memory, _gpus, _gpus, _nics, _pages, _shared, _nothing)
 
 
-How = Literal["kill", "end", "hang"]
+How = Literal["kill", "end", "hang", "roll-out"]
 
-BURST_GAP: Final = 5.0
+BURST_GAP: Final = 4.0
 """Seconds between bursts of pods, on average; `FAULT_GAP` likewise."""
 BURSTS: Final = (1, 1, 2, 3, 6)
 LIFETIME: Final = 45.0
@@ -178,6 +196,15 @@ SCHEDULERS: Final = ("scheduler", "scheduler-2")
 LONGEST: Final = {"kubelet": 15.0, "agent": 20.0, "scheduler": 10.0, "device-plugin": 8.0, "kube-apiserver": 10.0}
 """Seconds that a program of this name is stopped at most."""
 FAR_LONGER: Final = ("kube-apiserver", 60.0)
+OPERATION_GAP: Final = 8.0
+STAYING: Final = 30.0
+"""Seconds that the node stays at least after it joined."""
+LONGEST_CORDON: Final = 15.0
+LATEST_REPORT: Final = 40.0
+"""Seconds. The scheduler waits a minute for the first report of a node that is Ready."""
+STARTING: Final = 15.0
+"""Seconds that a kubelet takes to start or to be drained."""
+MOST_AGENTS: Final = 5
 WEIGHTS: Final = {"kubelet": 6, "scheduler": 5, "agent": 4, "device-plugin": 4, "kube-apiserver": 1}
 
 
@@ -204,7 +231,7 @@ class Fault(Struct, frozen=True, tag=True):
 
     @property
     def words(self) -> str:
-        deed = {"kill": "killed", "end": "ended", "hang": "hung"}[self.how]
+        deed = {"kill": "killed", "end": "ended", "hang": "hung", "roll-out": "rolled out"}[self.how]
         return f"{self.part} {deed}, away for {self.away:.1f} s"
 
 
@@ -212,7 +239,89 @@ class Rest(Struct, frozen=True, tag=True):
     at: float
 
 
-Step = Create | Delete | Fault | Rest
+class DeleteReports(Struct, frozen=True, tag=True):
+    """Delete the NodeResourceTopology of one node, or of all. The agents write them again within their period."""
+
+    at: float
+    node: str
+    """Empty: all nodes."""
+
+    @property
+    def words(self) -> str:
+        return f"report of {self.node} deleted" if self.node else "all reports deleted"
+
+    @property
+    def lasts(self) -> float:
+        return 1.0
+
+
+class RollOut(Struct, frozen=True, tag=True):
+    """Stop and start the agents of all nodes, one after the other. That of the joining node is left out."""
+
+    at: float
+    away: float
+    """Seconds for which each agent is stopped."""
+
+    @property
+    def words(self) -> str:
+        return f"agents rolled out, each away for {self.away:.1f} s"
+
+    @property
+    def lasts(self) -> float:
+        return MOST_AGENTS * (self.away + 1)
+
+
+class Drain(Struct, frozen=True, tag=True):
+    """Cordon a node, evict its pods, and uncordon it."""
+
+    at: float
+    node: str
+    away: float
+    """Seconds for which it is cordoned."""
+
+    @property
+    def words(self) -> str:
+        return f"{self.node} drained, cordoned for {self.away:.1f} s"
+
+    @property
+    def lasts(self) -> float:
+        return self.away
+
+
+class Join(Struct, frozen=True, tag=True):
+    """Start a kubelet that was not there; its agent starts later."""
+
+    at: float
+    node: str
+    late: float
+    """Seconds from the Ready node to the start of its agent."""
+
+    @property
+    def words(self) -> str:
+        return f"{self.node} joins, its agent starts {self.late:.1f} s after it is Ready"
+
+    @property
+    def lasts(self) -> float:
+        return self.late + STARTING
+
+
+class Leave(Struct, frozen=True, tag=True):
+    """Drain the node, stop it, and remove its Node and report."""
+
+    at: float
+    node: str
+
+    @property
+    def words(self) -> str:
+        return f"{self.node} leaves"
+
+    @property
+    def lasts(self) -> float:
+        return STARTING
+
+
+Operation = DeleteReports | RollOut | Drain | Join | Leave
+Step = Create | Delete | Fault | Operation | Rest
 
 
 def drawn(seed: int, seconds: float, nodes: Sequence[NodeSpec]) -> tuple[Step, ...]:
@@ -221,6 +330,8 @@ def drawn(seed: int, seconds: float, nodes: Sequence[NodeSpec]) -> tuple[Step, .
     steps: list[Step] = [*map(Rest, rests)]
     steps += _pods(random.Random(f"{seed}/pods"), seconds, nodes)
     steps += _faults(random.Random(f"{seed}/faults"), rests, nodes)
+    steps += _operations(random.Random(f"{seed}/operations"), rests, nodes)
+    steps += _moves(random.Random(f"{seed}/moves"), rests)
     return tuple(sorted(steps, key=lambda step: step.at))
 
 
@@ -264,3 +375,46 @@ def _part(name: str, chances: random.Random, nodes: Sequence[NodeSpec]) -> str:
         return name
     able = [node.name for node in nodes if name != "device-plugin" or node.machine.devices]
     return f"{chances.choice(able)}/{name}"
+
+
+Draw = Callable[[float, str, random.Random], Operation]
+DECK: Final[tuple[Draw, ...]] = (
+    lambda at, node, chances: Drain(at, node, chances.uniform(1.0, LONGEST_CORDON)),
+    lambda at, node, chances: Drain(at, node, chances.uniform(1.0, LONGEST_CORDON)),
+    lambda at, node, chances: RollOut(at, chances.uniform(0.5, 2.0)),
+    lambda at, node, chances: DeleteReports(at, node),
+    lambda at, node, chances: DeleteReports(at, node),
+    lambda at, node, chances: DeleteReports(at, ""),
+)
+
+
+def _operations(chances: random.Random, rests: Sequence[float], nodes: Sequence[NodeSpec]) -> Iterator[Operation]:
+    """Each of the deck once, in random order, and again: so that short campaigns have all of them."""
+    deck: list[Draw] = []
+    at = chances.uniform(2.0, OPERATION_GAP)
+    while at < rests[-1]:
+        deck = deck or chances.sample(DECK, len(DECK))
+        operation = deck[-1](at, chances.choice(nodes).name, chances)
+        if _is_over(operation, rests):
+            deck.pop()
+            yield operation
+            at += operation.lasts
+        at += chances.expovariate(1 / OPERATION_GAP)
+
+
+def _moves(chances: random.Random, rests: Sequence[float]) -> Iterator[Operation]:
+    """A node joins, leaves, and joins again."""
+    joined = False
+    at = chances.uniform(2.0, OPERATION_GAP)
+    while at < rests[-1]:
+        move: Operation = Leave(at, JOINING) if joined else Join(at, JOINING, chances.uniform(0.0, LATEST_REPORT))
+        if _is_over(move, rests):
+            joined = not joined
+            yield move
+            at += move.lasts + (STAYING if joined else 0.0)
+        at += chances.expovariate(1 / OPERATION_GAP)
+
+
+def _is_over(operation: Operation, rests: Sequence[float]) -> bool:
+    """Whether it is over before the next rest."""
+    return operation.at + operation.lasts < next(rest for rest in rests if rest > operation.at)

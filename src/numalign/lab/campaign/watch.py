@@ -16,7 +16,7 @@ from numalign.agent.sources.checkpoints import DeviceCheckpoint
 from numalign.api.errors import BadObject
 from numalign.api.nrt import normalise, wire
 from numalign.api.objects.node import Node
-from numalign.api.objects.pod import Pod
+from numalign.api.objects.pod import Pod, PodCondition
 from numalign.kube.client import Client
 from numalign.kube.resources import NODES, PODS, TOPOLOGIES
 from numalign.kube.watch.informer import Informer
@@ -112,6 +112,7 @@ class Observer:
         self._reported: dict[str, Cpus] = {}
         self._behind: set[str] = set()
         self._held: dict[str, dict[str, Mapping[str, Holding]]] = {}
+        self._without_cpus: set[str] = set()
         self._offers: dict[tuple[str, str], Mapping[str, int]] = {}
         self._informed = Informer(client, PODS.within(NAMESPACE), self._pod)
         self._of_nodes = Informer(client, NODES.everywhere(), self._node)
@@ -140,11 +141,17 @@ class Observer:
         before = old or Pod(metadata=new.metadata)
         name, uid, node = new.metadata.name, new.metadata.uid, new.spec.node_name
         if old is None:
-            self.history.write("created", name=name, uid=uid, devices=asked(new))
+            self.history.write("created", name=name, uid=uid, devices=asked(new), priority=new.spec.priority)
+        nominated = new.status.nominated_node_name
+        if nominated and (old is None or nominated != before.status.nominated_node_name):
+            self.history.write("nominated", name=name, uid=uid, node=nominated)
         if node and (old is None or not before.spec.node_name):
             self._bound(new)
         if not node and waits(new) and waits(new) != waits(before):
             self.history.write("waits", name=name, uid=uid, words=waits(new))
+        target = disruption(new)
+        if target is not None and disruption(before) is None:
+            self.history.write("disrupted", name=name, uid=uid, node=node, why=target.reason, words=target.message)
         if new.has_started and not before.has_started:
             self.history.write("started", name=name, uid=uid, node=node)
         if new.status.is_finished and not before.status.is_finished:
@@ -172,6 +179,9 @@ class Observer:
 
     def _report(self, change: Change[wire.NodeResourceTopology]) -> None:
         if change.new is None:
+            if change.old is not None:
+                self._reported.pop(change.old.metadata.name, None)
+                self.history.write("report-deleted", node=change.old.metadata.name)
             return
         topology = normalise.normalise(change.new)
         pods = topology.facts.placements or ()
@@ -184,6 +194,15 @@ class Observer:
         for zone in topology.zones:
             offered.update({name: amounts.allocatable for name, amounts in zone.resources.items() if "/" in name})
         self._offered(topology.node, "report", offered)
+
+    def forget(self, node: str) -> None:
+        """The node has left; its files are gone."""
+        self._reported.pop(node, None)
+        if self.checkpoints.pop(node, None) is not None:
+            self._note(node, {})
+        if node in self._behind:
+            self._behind.discard(node)
+            self.history.write("level", node=node)
 
     async def _look(self) -> None:
         while True:
@@ -206,6 +225,9 @@ class Observer:
         for uid, containers in holdings.items():
             known = held.get(uid, {})
             # Managers release a container's resources one after the other; what is released still counts as the pod's.
+            if _has_cpus(known) and not _has_cpus(containers) and uid not in self._without_cpus:
+                self._without_cpus.add(uid)
+                self.history.write("cpus-freed", node=node, uid=uid)
             new = {each: holding.over(known.get(each, Holding())) for each, holding in containers.items()}
             if new != known:
                 held[uid] = {**known, **new}
@@ -221,6 +243,10 @@ class Observer:
             self.history.write("behind" if held != reported else "level", node=node)
 
 
+def _has_cpus(holdings: Mapping[str, Holding]) -> bool:
+    return any(each.cpus for each in holdings.values())
+
+
 def _stays(pod: Pod) -> bool:
     return not pod.status.is_finished and pod.metadata.deletion_timestamp is None
 
@@ -229,6 +255,12 @@ def waits(pod: Pod) -> str:
     """The scheduler's message why the pod is pending; empty if there is none."""
     refused = (each for each in pod.status.conditions if each.type == "PodScheduled" and each.status == "False")
     return next((each.message for each in refused), "")
+
+
+def disruption(pod: Pod) -> PodCondition | None:
+    """The condition of a pod that another program ends: preempted, evicted."""
+    targets = (each for each in pod.status.conditions if each.type == "DisruptionTarget" and each.status == "True")
+    return next(targets, None)
 
 
 def asked(pod: Pod) -> dict[str, int]:

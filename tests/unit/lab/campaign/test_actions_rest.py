@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from msgspec import structs
 
 from numalign.agent.sources.checkpoints import DeviceCheckpoint
 from numalign.api.decode import decode
@@ -41,6 +42,10 @@ def pod(
         "status": status or {},
     }
     return decode.decode(Pod, body)
+
+
+def urgent(one: Pod, policy: str = "PreemptLowerPriority") -> Pod:
+    return structs.replace(one, spec=structs.replace(one.spec, priority=1000, preemption_policy=policy))
 
 
 def held(*pods: Pod) -> Checkpoints:
@@ -94,3 +99,22 @@ def test_checkpoints_say_in_which_zones_a_container_is() -> None:
 
 def test_what_is_given_back_one_by_one_was_held_all_the_same() -> None:
     assert Holding(memory=(0,)).over(Holding((0,), (0,), ((1,),))) == Holding((0,), (0,), ((1,),))
+
+
+@pytest.mark.parametrize(
+    "waiting, stuck",
+    [
+        (urgent(pod("c", 8, status=REFUSED)), True),
+        (urgent(pod("c", 8, status=REFUSED), "Never"), False),
+        (pod("c", 8, status=REFUSED), False),
+        (urgent(pod("c", 999, status=REFUSED)), False),
+    ],
+    ids=["may preempt", "never preempts", "has no priority", "fits on no empty node"],
+)
+def test_a_pod_that_can_preempt_others_does_not_wait(waiting: Pod, stuck: bool) -> None:
+    assert list(wrong([*FULL, waiting], held(*FULL))) == (["c"] if stuck else [])
+
+
+def test_a_pod_does_not_preempt_its_equals() -> None:
+    there = [urgent(each) for each in FULL]
+    assert wrong([*there, urgent(pod("c", 8, status=REFUSED))], held(*there)) == {}

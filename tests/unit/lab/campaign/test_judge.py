@@ -13,6 +13,7 @@ from numalign.lab.campaign.report import CampaignRun
 from tests import histories
 
 DEVICES = {"example.com/gpu": 1}
+NO_GPU = "no healthy devices present; cannot allocate unhealthy devices example.com/gpu"
 RUN = CampaignRun(seed=1, minutes=1, nodes=("n",))
 
 
@@ -31,11 +32,11 @@ def placed(uid: str = "a", at: float = 10.0, zones: tuple[int, ...] = (0,), **to
     ]
 
 
-def turned_away(why: str = "TopologyAffinityError", **told: Any) -> list[HistoryLine]:
+def turned_away(why: str = "TopologyAffinityError", words: str = "no", **told: Any) -> list[HistoryLine]:
     return [
         line(10.0, "created", "a", **told),
         line(11.0, "bound", "a", node="n"),
-        line(12.0, "ended", "a", node="n", phase="Failed", why=why, words="no"),
+        line(12.0, "ended", "a", node="n", phase="Failed", why=why, words=words),
     ]
 
 
@@ -78,7 +79,30 @@ EXCUSES = {
 def test_devices_that_nobody_could_know_to_be_gone(
     before: list[HistoryLine], devices: dict[str, int], excused: bool
 ) -> None:
-    verdict = judge.judge([*before, *turned_away("UnexpectedAdmissionError", devices=devices)])
+    verdict = judge.judge([*before, *turned_away("UnexpectedAdmissionError", NO_GPU, devices=devices)])
+    assert (len(verdict.unforeseeable), len(verdict.rejected)) == ((1, 0) if excused else (0, 1))
+
+
+LOG = line(14.0, "lacks", name="a", node="n", words="requests 1 example.com/gpu, 0 available")
+REASONS = {
+    "the message names the device": ("UnexpectedAdmissionError", NO_GPU, [], True),
+    "the message names CPUs": ("UnexpectedAdmissionError", "not enough cpus available", [], False),
+    "the kubelet's log names the device": ("TopologyAffinityError", "no", [LOG], True),
+    "the log does not": ("TopologyAffinityError", "no", [], False),
+    "the log names the device for another pod": (
+        "TopologyAffinityError",
+        "no",
+        [structs.replace(LOG, name="b")],
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("why, words, logged, excused", REASONS.values(), ids=REASONS)
+def test_the_kubelet_must_say_that_devices_were_missing(
+    why: str, words: str, logged: list[HistoryLine], excused: bool
+) -> None:
+    verdict = judge.judge([OFFER, AWAY, BACK, *turned_away(why, words, devices=DEVICES), *logged])
     assert (len(verdict.unforeseeable), len(verdict.rejected)) == ((1, 0) if excused else (0, 1))
 
 
@@ -102,6 +126,34 @@ def test_leftovers_that_a_kubelet_counts_when_it_starts(before: list[HistoryLine
     assert (len(verdict.unforeseeable), len(verdict.rejected)) == ((1, 0) if excused else (0, 1))
 
 
+CPUS_LEFT = {
+    "the last pod to leave still had CPUs there": ([], "c"),
+    "it had only devices or memory there": ([line(8.7, "cpus-freed", "c", node="n")], "b"),
+    "no pod had CPUs there": ([line(8.7, "cpus-freed", each, node="n") for each in ("b", "c")], ""),
+}
+
+
+@pytest.mark.parametrize("freed, who", CPUS_LEFT.values(), ids=CPUS_LEFT)
+def test_a_pod_that_lacked_cpus_is_explained_by_a_pod_that_still_had_some(freed: list[HistoryLine], who: str) -> None:
+    there = [*placed("b", at=1.0, zones=(1,)), *placed("c", at=1.5, zones=(1,))]
+    left = [line(7.0, "deletion-requested", each) for each in ("b", "c")]
+    left += [line(8.0, "gone", "b"), line(8.5, "gone", "c"), *freed]
+    refused = turned_away("UnexpectedAdmissionError", "not enough cpus available")
+    refused = [structs.replace(each, predicted={"main": ((1,),)}) for each in refused]
+    verdict = judge.judge([*there, *left, *AWAY_THEN, *refused])
+    assert [each.evidence.why for each in verdict.unforeseeable] == (
+        [f"the kubelet still held resources of {who}"] if who else []
+    )
+    assert len(verdict.rejected) == (0 if who else 1)
+
+
+def test_the_evidence_of_a_rejection_shows_it_also_if_a_container_was_in_the_checkpoint_before() -> None:
+    held = line(11.6, "holds", "a", node="n", holds={"sidecar": Holding(cpus=(1,))})
+    *before, ended = rejected_for_leftovers(REPORT)
+    (found,) = judge.judge([*before, held, structs.replace(ended, at=20.0)]).unforeseeable
+    assert [each.what for each in found.evidence.pod] == ["bound", "holds", "ended"]
+
+
 REPORT = line(8.0, "reported", node="n", uids=("b",))
 
 
@@ -119,7 +171,7 @@ def overtaken(*more: HistoryLine) -> list[HistoryLine]:
 
 EVIDENCE = {
     "devices": (
-        [OFFER, AWAY, BACK, *turned_away("UnexpectedAdmissionError", devices=DEVICES)],
+        [OFFER, AWAY, BACK, *turned_away("UnexpectedAdmissionError", NO_GPU, devices=DEVICES)],
         ["offers"],
         ["bound", "ended"],
         [("down", "n/kubelet"), ("up", "n/kubelet")],
@@ -137,6 +189,12 @@ EVIDENCE = {
     "order": (
         overtaken(REPORT, line(9.0, "behind", node="n")),
         ["reported"],
+        ["bound", "holds"],
+        [(what, "b") for what in ("bound", "holds", "freed")],
+    ),
+    "order, and the report was deleted": (
+        overtaken(REPORT, line(9.0, "report-deleted", node="n")),
+        ["reported", "report-deleted"],
         ["bound", "holds"],
         [(what, "b") for what in ("bound", "holds", "freed")],
     ),
@@ -300,6 +358,60 @@ ENDS = {
 @pytest.mark.parametrize("after", ENDS.values(), ids=ENDS)
 def test_a_pod_that_was_to_end_is_not_lost(after: list[HistoryLine]) -> None:
     assert judge.judge([line(1.0, "created", "a"), *after]).good
+
+
+VICTIM = [line(1.0, "created", "a"), line(2.0, "bound", "a", node="n")]
+PREEMPTED = line(8.0, "disrupted", "a", node="n", why="PreemptionByScheduler")
+GONE = line(9.0, "gone", "a")
+URGENT = line(7.0, "created", "b", priority=1000)
+DISRUPTIONS = {
+    "a pod of higher priority was nominated to its node": (
+        [URGENT, PREEMPTED, line(8.1, "nominated", "b", node="n"), GONE],
+        True,
+    ),
+    "such a pod was bound there": ([URGENT, PREEMPTED, GONE, line(9.5, "bound", "b", node="n")], True),
+    "it was nominated to another node": ([URGENT, PREEMPTED, line(8.1, "nominated", "b", node="m"), GONE], False),
+    "it was nominated long after": ([URGENT, PREEMPTED, GONE, line(60.0, "nominated", "b", node="n")], False),
+    "the other pod has the same priority": (
+        [line(7.0, "created", "b"), PREEMPTED, line(8.1, "nominated", "b", node="n"), GONE],
+        False,
+    ),
+    "the campaign evicted it": (
+        [
+            line(7.0, "deletion-requested", "a", why="evicted"),
+            line(8.0, "disrupted", "a", node="n", why="EvictionByEvictionAPI"),
+            GONE,
+        ],
+        True,
+    ),
+    "an eviction that the campaign did not ask for": (
+        [line(8.0, "disrupted", "a", node="n", why="EvictionByEvictionAPI"), GONE],
+        False,
+    ),
+    "the node was gone, and a controller deleted it": (
+        [line(8.0, "disrupted", "a", node="n", why="DeletionByPodGC"), GONE],
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("lines, explained", DISRUPTIONS.values(), ids=DISRUPTIONS)
+def test_a_disrupted_pod_is_lost_unless_the_record_says_for_whom(lines: list[HistoryLine], explained: bool) -> None:
+    assert [each.pod for each in judge.judge([*VICTIM, *lines]).lost] == ([] if explained else ["a"])
+
+
+def test_an_operation_counts_once_whatever_it_stops() -> None:
+    stopped = [line(1.0, "down", name=f"n/{name}", why="leave") for name in ("agent", "kubelet")]
+    rolled = [line(2.0, "down", name="n/agent", why="roll-out"), line(3.0, "down", name="n/agent", why="kill")]
+    operations = [line(1.0, "operation", name="n", why="leave"), line(2.0, "operation", why="roll-out")]
+    assert report.of(RUN, [*stopped, *rolled, *operations]).faults == {"agent kill": 1, "leave": 1, "roll-out": 1}
+
+
+def test_a_report_counts_who_was_preempted_and_who_evicted() -> None:
+    told = report.of(
+        RUN, [*VICTIM, PREEMPTED, *placed("b"), line(8.0, "disrupted", "b", why="EvictionByEvictionAPI"), GONE]
+    )
+    assert (told.pods.preempted, told.pods.evicted) == (1, 1)
 
 
 LAGS = {

@@ -11,7 +11,7 @@ import pytest
 
 from numalign.lab.campaign import run
 from numalign.lab.campaign.history import History
-from numalign.lab.campaign.run import KubeletRepair
+from numalign.lab.campaign.run import KubeletLogs
 
 BROKEN = (
     'E1117 23:52:05.326604    6357 policy_static.go:105] "Invalid state, please drain node and remove policy state '
@@ -40,7 +40,7 @@ async def looked(lab: Any, history: History, drained: list[str]) -> None:
         drained.append(node)
 
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(KubeletRepair(lab, history, drain).run(), 0.2)
+        await asyncio.wait_for(KubeletLogs(lab, history, drain).run(), 0.2)
 
 
 @pytest.mark.parametrize("said, helped", [(BROKEN, True), ("it runs\n", False)], ids=["broken", "sound"])
@@ -57,3 +57,22 @@ def test_a_broken_memory_state_is_removed_from_a_drained_node(
     assert (drained, state.exists()) == (["n"] if helped else [], not helped)
     assert kubelet.did == (["stop", "start"] if helped else [])
     assert [line.what for line in history.lines] == (["down", "up"] if helped else [])
+
+
+LOGGED = (
+    'I1118 09:24:18.331206 26930 topology_hints.go:71] "Unable to generate topology hints: requested number of devices '
+    'unavailable" resourceName="example.com/gpu" pod="default/p-61" containerName="beside" request=2 available=0\n'
+)
+
+
+def test_devices_that_a_kubelet_missed_are_recorded_once_their_line_is_whole(tmp_path: Path) -> None:
+    kubelet, history = Kubelet(tmp_path), History()
+    lab: Any = SimpleNamespace(nodes={"n": SimpleNamespace(name="n", kubelet=kubelet)})
+    logs = KubeletLogs(lab, history, lambda node: asyncio.sleep(0))
+    for part in (LOGGED[:-20], LOGGED[-20:], "more\n"):
+        with kubelet.program.log.open("a") as log:
+            log.write(part)
+        logs.read()
+    (line,) = history.lines
+    assert (line.what, line.name, line.node) == ("lacks", "p-61", "n")
+    assert line.words == "requests 2 example.com/gpu, 0 available"

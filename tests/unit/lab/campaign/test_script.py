@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
+
 import pytest
 
 from numalign.lab.campaign import script
-from numalign.lab.campaign.script import Create, Delete, Fault, Rest
+from numalign.lab.campaign.script import (
+    Create,
+    Delete,
+    DeleteReports,
+    Drain,
+    Fault,
+    Join,
+    Leave,
+    Operation,
+    Rest,
+    RollOut,
+    Step,
+)
 
 NODES = script.nodes()
 SECONDS = 600.0
@@ -57,6 +72,44 @@ def test_an_hour_takes_every_program_away_in_every_way() -> None:
     done = {(step.part.rpartition("/")[2], step.how) for step in hour if isinstance(step, Fault)}
     programs = ("kubelet", "agent", "device-plugin", "kube-apiserver", *script.SCHEDULERS)
     assert done == {(program, how) for program in programs for how in ("kill", "end", "hang")}
+
+
+def operations(steps: Sequence[Step]) -> list[Operation]:
+    return [step for step in steps if isinstance(step, DeleteReports | RollOut | Drain | Join | Leave)]
+
+
+@pytest.mark.parametrize("moving", [True, False], ids=["joins and leaves", "others"])
+def test_operations_come_one_after_the_other_and_are_over_before_a_rest(moving: bool) -> None:
+    last = 0.0
+    for each in [each for each in operations(STEPS) if isinstance(each, Join | Leave) is moving]:
+        assert last <= each.at
+        last = each.at + each.lasts
+        assert last < next(at for at in RESTS if at > each.at)
+
+
+def test_a_node_joins_before_it_leaves_and_not_twice() -> None:
+    moves = [type(each) for each in operations(script.drawn(1, 3600.0, NODES)) if isinstance(each, Join | Leave)]
+    assert moves[:4] == [Join, Leave, Join, Leave]
+    assert all(one is not other for one, other in pairwise(moves))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_short_campaign_has_every_operation(seed: int) -> None:
+    done = {type(each) for each in operations(script.drawn(seed, 180.0, NODES))}
+    assert done == {DeleteReports, RollOut, Drain, Join, Leave}
+
+
+def test_an_hour_has_every_operation() -> None:
+    hour = operations(script.drawn(1, 3600.0, NODES))
+    assert {type(each) for each in hour} == {DeleteReports, RollOut, Drain, Join, Leave}
+    deleted = {each.node for each in hour if isinstance(each, DeleteReports)}
+    drained = {each.node for each in hour if isinstance(each, Drain)}
+    assert deleted == {"", *drained} == {"", *(node.name for node in NODES)}
+
+
+def test_an_hour_has_pods_of_every_priority() -> None:
+    bodies = [step.body for step in script.drawn(1, 3600.0, NODES) if isinstance(step, Create)]
+    assert {body["spec"].get("priorityClassName") for body in bodies} == {None, *script.PRIORITIES}
 
 
 def test_an_hour_has_pods_of_every_sort() -> None:

@@ -72,6 +72,17 @@ def test_a_node_is_heard_when_it_offers_other_devices() -> None:
     assert [line.devices for line in watcher.history.lines] == [{"x/y": 8}, {"x/y": 0}]
 
 
+def test_a_preemption_has_lines_of_both_pods() -> None:
+    watcher = watching()
+    watcher._pod(Change(None, pod()))
+    watcher._pod(Change(pod(), pod(nominatedNodeName="n")))
+    target = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+    watcher._pod(Change(pod("n"), pod("n", conditions=[target])))
+    _, nominated, disrupted = watcher.history.lines
+    assert (nominated.what, nominated.node) == ("nominated", "n")
+    assert (disrupted.what, disrupted.why) == ("disrupted", "PreemptionByScheduler")
+
+
 def admitted(one: Pod) -> KubeletState:
     state, outcome = admission.admit(NODE.modelled, NODE.modelled.initial(), one)
     assert outcome.admitted
@@ -93,6 +104,28 @@ def test_a_report_is_behind_until_it_tells_what_the_kubelet_wrote_down() -> None
     assert [what for what in told(watcher) if what in ("behind", "level")] == ["behind", "level"]
 
 
+def test_a_report_that_is_deleted_is_behind() -> None:
+    watcher, one = watching(), pod("n", phase="Running")
+    state = admitted(one)
+    watcher.pods["u"], watcher.checkpoints["n"] = one, checkpoints_of(state)
+    published = normalise.encode(report.of("n", NODE.modelled, state))
+    watcher._report(Change(None, published))
+    watcher._compare("n")
+    watcher._report(Change(published, None))
+    watcher._compare("n")
+    assert told(watcher)[-2:] == ["report-deleted", "behind"]
+
+
+def test_of_a_node_that_has_left_nothing_is_expected() -> None:
+    watcher, one = watching(), pod("n", phase="Running")
+    watcher.pods["u"], watcher.checkpoints["n"] = one, checkpoints_of(admitted(one))
+    watcher._note("n", {"u": {"main": Holding((0,), (0,))}})
+    watcher._compare("n")
+    watcher.forget("n")
+    assert told(watcher) == ["holds", "behind", "freed", "level"]
+    assert watcher.checkpoints == {}
+
+
 def test_a_pod_on_its_way_out_does_not_put_a_report_behind() -> None:
     watcher, one = watching(), pod("n", phase="Running")
     leaving = structs.replace(one, metadata=structs.replace(one.metadata, deletion_timestamp="2026-01-01T00:00:00Z"))
@@ -106,4 +139,4 @@ def test_what_a_pod_held_stays_written_down_and_its_end_is_too() -> None:
     watcher._note("n", {"u": {"main": Holding((0,), (0,))}})
     watcher._note("n", {"u": {"main": Holding(memory=(0,))}})
     watcher._note("n", {})
-    assert told(watcher) == ["holds", "freed"]
+    assert told(watcher) == ["holds", "cpus-freed", "freed"]
