@@ -18,6 +18,7 @@ from numalign.kubelet.machine.machine import Device, Machine
 from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
 from numalign.placement.columns.holdings import Entry
+from numalign.placement.columns.resources import CPU
 from numalign.placement.rowmodel.state import RowState
 from tests.rows import View
 from tests.strategies import kubelet as drawn
@@ -89,6 +90,8 @@ def _widened(draw: st.DrawFn, view: View, state: KubeletState, uid: str) -> Sequ
     for (column, zones), amount in view.held(state, uid).items():
         more = draw(st.integers(0, view.rules.every_zone)) | (zones or 0)
         # Nobody vouches for devices in a zone that may lie in none.
-        certain = bool(zones) and draw(st.booleans())
+        # Where cores are of different kinds, a pod may hold CPUs that others hold, too (kubelet spec 4).
+        shared = column == CPU and bool(view.rules.sockets) and not view.rules.regular
+        certain = bool(zones) and not shared and draw(st.booleans())
         found.append(Entry(column, amount, more, certain=certain))
     return found
