@@ -97,10 +97,6 @@ def key(masks: Sequence[int]) -> Key:
     return tuple([sum([mask << 8 * place for place, mask in enumerate(part)]) for part in parts]) or NO_MASKS
 
 
-def key_length(containers: int) -> int:
-    return max(1, -(-containers // MASKS_PER_KEY))
-
-
 def aligned(containers: Sequence[ContainerZones], rules: NodeRules) -> tuple[Aligned, ...]:
     """The same in real zone ids."""
     return tuple(Aligned(each.container, tuple(map(rules.real, each.possible))) for each in containers)

@@ -47,7 +47,7 @@ class Cluster:
         self.assumed: dict[str, Assumed] = {}
         """By uid."""
         self._rows: dict[str, int] = {}
-        """Of nodes that have one, as the world was told."""
+        """By node, the row that the cluster state uses for it."""
         self._nodes: dict[str, Node] = {}
         self._reports: dict[str, NodeResourceTopology] = {}
         """By node, the latest."""

@@ -61,7 +61,7 @@ class DecisionRecord(Wire, frozen=True):
     best: tuple[NodeScore, ...] = ()
 
 
-def told(turn: LoggedAttempt) -> DecisionRecord:
+def record_of(turn: LoggedAttempt) -> DecisionRecord:
     decision = turn.decision
     return DecisionRecord(
         pod=turn.pod.full_name,

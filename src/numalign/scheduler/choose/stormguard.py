@@ -59,8 +59,8 @@ class GuardedNode(Struct):
     last: float
     count: int = 1
     changed: bool = False
-    told: bool = False
-    """Whether the end of it was."""
+    end_reported: bool = False
+    """Whether `ended` has returned the node."""
     reason: str = ""
     """What the kubelet said last."""
 
@@ -79,7 +79,7 @@ class StormGuard:
         count = before.count + 1 if before is not None and now - before.last < MEMORY else 1
         further = count - (ENOUGH_OF_OTHERS if isinstance(like, Replicas) else 1)
         if further < 0:
-            self.keep(like, node, GuardedNode(now, now, count, changed=True, told=True, reason=reason))
+            self.keep(like, node, GuardedNode(now, now, count, changed=True, end_reported=True, reason=reason))
             return 0.0
         pause = BACKOFF.pause(further + 1)
         self.keep(like, node, GuardedNode(now + pause, now, count, reason=reason))
@@ -110,8 +110,8 @@ class StormGuard:
         """Nodes that are allowed again, each returned once. Drops old records."""
         ended: set[str] = set()
         for (_, node), kept in self._kept.items():
-            if not kept.told and not is_on(kept, now):
-                kept.told = True
+            if not kept.end_reported and not is_on(kept, now):
+                kept.end_reported = True
                 ended.add(node)
         while self._kept and now - next(iter(self._kept.values())).last >= MEMORY:
             self._forget(*next(iter(self._kept)))

@@ -287,7 +287,7 @@ class PodProgress(Struct, frozen=True, kw_only=True):
     forecast: Forecast | None = None
     """The zones that the scheduler expected when it bound the pod, where no report says more."""
     placed_blindly: bool = False
-    """Whether a profile of ours placed the pod without topology data, as far as can be told now."""
+    """Whether a profile of ours placed the pod without topology data, as far as is known now."""
     taken_by: tuple[Pod, ...] = ()
     """Of a rejected pod: pods on its node that other schedulers bound about when it was bound, the latest first."""
     gates: tuple[str, ...] = ()

@@ -69,7 +69,7 @@ def names_of_nodes(scheduler: Scheduler) -> list[str]:
 def decisions(scheduler: Scheduler, pod: str = "") -> list[Plain]:
     """The latest decisions, the newest last."""
     return [
-        msgspec.to_builtins(decisionlog.told(turn)) | {"at": _wall(scheduler, turn.at)}
+        msgspec.to_builtins(decisionlog.record_of(turn)) | {"at": _wall(scheduler, turn.at)}
         for turn in scheduler.decision_log.of(pod)
     ]
 
@@ -122,7 +122,7 @@ def _state(scheduler: Scheduler) -> SchedulerState:
         ledger=dump.dump(cluster.engine, snapshot.discreet),
         volumes=_assumed_on(scheduler.stock.volumes.volumes),
         claims=_assumed_on(scheduler.stock.volumes.claims),
-        decisions=tuple(map(decisionlog.told, scheduler.decision_log)),
+        decisions=tuple(map(decisionlog.record_of, scheduler.decision_log)),
         queue=_queue(scheduler),
     )
 

@@ -218,4 +218,4 @@ def _assumed(cluster: Cluster, pod: Pod, node: str, *, bound: bool, now: float) 
 
 
 def _kept(kept: KeptOff) -> GuardedNode:
-    return GuardedNode(kept.until, kept.last, kept.count, kept.changed, kept.told, kept.reason)
+    return GuardedNode(kept.until, kept.last, kept.count, kept.changed, kept.end_reported, kept.reason)

@@ -83,7 +83,7 @@ class KeptOff(Wire, frozen=True):
     last: float
     count: int = 1
     changed: bool = False
-    told: bool = False
+    end_reported: bool = False
     reason: str = ""
     owner: str = ""
     """The uid of the controller whose pods avoid the node; empty: all pods of the shape."""

@@ -52,7 +52,7 @@ def test_a_decision_tells_node_and_zones() -> None:
     servers = Servers("a")
     found = servers.choose(trainer("p"))
     assert isinstance(found, Chosen)
-    told = decisionlog.told(
+    told = decisionlog.record_of(
         LoggedAttempt(pod=trainer("p").metadata, attempt=2, at=1.0, result="scheduled", decision=found.decision)
     )
     assert (told.pod, told.node, told.zones, told.attempt) == ("default/p", "a", "v1;main=0", 2)
