@@ -57,9 +57,7 @@ async def lead(
             )
         await working
     finally:
-        await _cancelled(renewing)
-        await _cancelled(working)
-        await _cancelled(writing)
+        await _cancelled(working, renewing, writing)
         await release(client, candidate)
         await _write_event(client, candidate, reporter, "stopped leading")
 
@@ -149,9 +147,13 @@ def _target(lease: Lease) -> Target[Lease]:
     return LEASES.at(lease.metadata.name, lease.metadata.namespace)
 
 
-async def _cancelled(task: asyncio.Future[None]) -> None:
-    """Cancels the task and waits for it; its errors are ignored."""
-    task.cancel()
-    await asyncio.wait((task,))
-    if not task.cancelled():
-        task.exception()
+async def _cancelled(*tasks: asyncio.Future[None]) -> None:
+    """Cancels the tasks and waits for them; their errors are ignored.
+
+    All are cancelled before the first wait: if the caller is cancelled once more meanwhile, none of them goes on."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+    for task in tasks:
+        if not task.cancelled():
+            task.exception()

@@ -163,5 +163,30 @@ def test_an_error_of_the_work_is_raised_and_the_lease_is_released() -> None:
     assert run(check()) == ""
 
 
+def test_work_ends_even_if_the_leader_is_stopped_twice() -> None:
+    """The second signal arrives while the leader waits for its tasks to end."""
+
+    async def check() -> bool:
+        stub = Stub()
+        async with candidates(stub, "me") as [(client, me)]:
+            started, works = asyncio.Event(), []
+
+            async def work() -> None:
+                works.append(asyncio.current_task())
+                started.set()
+                await asyncio.Event().wait()
+
+            leader = asyncio.ensure_future(leading.lead(client, me, work))
+            await started.wait()
+            leader.cancel()
+            await asyncio.sleep(0)
+            leader.cancel()
+            await asyncio.wait((leader,))
+            await asyncio.sleep(0)
+            return all(each is not None and each.done() for each in works)
+
+    assert run(check())
+
+
 def test_identities_are_unique() -> None:
     assert leading.own_identity() != leading.own_identity()
