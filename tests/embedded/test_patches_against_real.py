@@ -69,7 +69,7 @@ class Step:
             return self.fields().apply(live, self.body, self.manager, force=self.force)
         if self.way == "strategic":
             return strategic.applied(live, self.body, kind)
-        return (jsonpatch if self.way == "json" else decode).applied(live, self.body)
+        return jsonpatch.applied(live, self.body) if self.way == "json" else decode.merge_patch(live, self.body)
 
     def tracked(self, live: Any, after: Any) -> Any:
         metadata = {key: value for key, value in after["metadata"].items() if key != "managedFields"}
