@@ -136,6 +136,9 @@ class BindingRecords(Protocol):
 
     def has_node(self, name: str) -> bool: ...
 
+    def sends(self, bind: PendingBinding) -> None:
+        """The Binding is about to be sent. It may take effect even if no answer comes."""
+
     def bound(self, bind: PendingBinding) -> None: ...
 
     def failed(self, bind: PendingBinding, why: str) -> None:
@@ -210,6 +213,7 @@ class Binder:
     async def _sent(self, bind: PendingBinding) -> BindingResult:
         expected = placementannotation.of(bind.decision)
         said = {placementannotation.NAME: expected} if expected else {}
+        self._records.sends(bind)
         return await binding.bind(self._client, bind.pod.metadata, bind.node, said, wanted=lambda: self._may_go(bind))
 
     def _may_go(self, bind: PendingBinding) -> bool:
@@ -286,6 +290,9 @@ class BindResults:
 
     def has_node(self, name: str) -> bool:
         return self._cluster.has_node(name)
+
+    def sends(self, bind: PendingBinding) -> None:
+        self._cluster.sends(bind.decision.uid)
 
     def bound(self, bind: PendingBinding) -> None:
         uid, now = bind.decision.uid, self._clock.now()

@@ -35,6 +35,8 @@ class Assumed(Struct, eq=False):
     pod: Pod
     """With its node in the spec."""
     decision: Decision
+    is_sent: bool = False
+    """A Binding was sent, and may take effect whatever its answer is."""
     is_bound: bool = False
     """The API server said so; only the watch lags."""
 
@@ -123,7 +125,7 @@ class Cluster:
         assumed = self.assumed.pop(pod.metadata.uid, None)
         self._release(pod.metadata.uid)
         # Deleted before the watch showed its node: it may run there all the same.
-        last = assumed.pod if assumed is not None and assumed.is_bound else pod
+        last = assumed.pod if assumed is not None and (assumed.is_sent or assumed.is_bound) else pod
         return self.engine.apply(facts.PodGone(last, now))
 
     def waits_elsewhere(self, pod: Pod) -> None:
@@ -152,6 +154,12 @@ class Cluster:
         self.assumed[pod.metadata.uid] = Assumed(placed, decision)
         self._count(placed)
         return placed
+
+    def sends(self, uid: str) -> None:
+        """A Binding of the pod is about to be sent."""
+        assumed = self.assumed.get(uid)
+        if assumed is not None:
+            assumed.is_sent = True
 
     def bound(self, uid: str) -> list[Wake]:
         """The API server took the binding; the pod stays assumed until it is seen."""

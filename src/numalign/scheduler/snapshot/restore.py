@@ -213,7 +213,7 @@ def _remember_pods(made: Restored, state: SchedulerState, by_uid: dict[str, Pod]
 def _assumed(cluster: Cluster, pod: Pod, node: str, *, bound: bool, now: float) -> Pod:
     placed = structs.replace(pod, spec=structs.replace(pod.spec, node_name=node))
     cluster.pod(placed, now)
-    cluster.assumed[pod.metadata.uid] = Assumed(placed, Decision(uid=pod.metadata.uid, node=node), bound)
+    cluster.assumed[pod.metadata.uid] = Assumed(placed, Decision(uid=pod.metadata.uid, node=node), is_bound=bound)
     return placed
 
 

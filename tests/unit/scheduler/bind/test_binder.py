@@ -37,6 +37,8 @@ class RecordedResults:
     def has_node(self, name: str) -> bool:
         return self.node
 
+    def sends(self, bind: PendingBinding) -> None: ...
+
     def bound(self, bind: PendingBinding) -> None:
         self.recorded.append("bound")
 
