@@ -198,4 +198,4 @@ def test_a_scheduler_that_breaks_a_promise_is_found_out(
     broken: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken(monkeypatch)
-    assert any(havoc.complaints(havoc.played(seed)) for seed in range(100))
+    assert any(havoc.complaints(havoc.played(seed)) for seed in range(1000))
