@@ -156,8 +156,9 @@ def of(lines: Sequence[HistoryLine]) -> dict[str, PodHistory]:
     pods: dict[str, PodHistory] = {}
     for line in lines:
         if line.what == "created" and line.uid not in pods:
-            told = asked.get(line.uid)
-            pods[line.uid] = PodHistory(line.name, line.uid, line.at, line.devices, asked=told, priority=line.priority)
+            pods[line.uid] = PodHistory(
+                line.name, line.uid, line.at, line.devices, asked=asked.get(line.uid), priority=line.priority
+            )
         if line.uid in pods:
             _apply(pods[line.uid], line)
     return pods

@@ -266,7 +266,7 @@ def _rows_entry(fingerprint: int) -> Any:  # noqa: C901 (a call would count refe
 
 def fingerprint(modules: Iterable[ModuleType] = ROW_KERNELS) -> int:
     """Of all functions and constants that machine code is made from: numba itself looks at the entered one only."""
-    found = [repr(PLAN), repr(WORK)]
+    found = [repr(PLAN), repr(WORK), repr((ASK, NO_ROOM, OPEN, ANY_KIND))]
     for module in modules:
         for name, value in sorted(vars(module).items()):
             code = getattr(value, "__code__", None)

@@ -45,7 +45,7 @@ def survey(block: RowBlock, question: Question, rows: Rows, codes: Codes, masks:
     """These rows, one after the other."""
     totals, undecided = block.totals, 0
     assert totals is not None, "a survey looks at totals"
-    asked = [(column, amount) for column, amount in question.asked.tolist()]
+    asked = question.asked.tolist()
     for row in rows.tolist():
         if totals.kind[row] != question.kind:
             continue
