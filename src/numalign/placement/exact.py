@@ -93,7 +93,7 @@ class ExactFlavour:
         return self.mirror.charges(uid)
 
     def shapes_in_use(self) -> set[int]:
-        """Numbers that somebody here may ask about."""
+        """Numbers of shapes that the ledger, the tables or pending pods refer to."""
         return self.mirror.ledger.shapes() | self.verdicts.shapes() | set(self.columns.pending_shape.tolist())
 
     def retain_shapes(self, used: Container[int]) -> None:
@@ -158,7 +158,7 @@ class ExactFlavour:
         return table
 
     def place(self, pod: Pod, shape: Shape, number: int) -> Decision | None:
-        """The pod on a row that somebody else has picked."""
+        """The pod on a row that the caller has picked."""
         uid = demands.identity(pod)
         if uid in self.node_totals:
             self._withdraw(uid)
