@@ -11,6 +11,7 @@ from collections.abc import Callable, Container, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from numalign.api.errors import BadObject
@@ -199,12 +200,13 @@ class ExactFlavour:
         if score > LAST_RESORT and self._is_mixed(table, number):
             table.turn_down(number, LAST_RESORT, demands.identity(pod))
             return None
-        held = self._placed_by_model(pod, table, number)
-        if held is None:
+        found = self._placed_by_model(pod, table, number)
+        if found is None:
             table.turn_down(number, Code.NOT_CERTAIN, demands.identity(pod))
             return None
+        held, in_turn = found
         self.mirror.refresh()
-        decision = self._decision(pod, table, number, held)
+        decision = structs.replace(self._decision(pod, table, number, held), in_turn=in_turn)
         self._count(decision, table)
         return decision
 
@@ -276,7 +278,8 @@ class ExactFlavour:
             found = table.templates[kind] = Templates(rules, program, table.shape.number)
         return found
 
-    def _placed_by_model(self, pod: Pod, table: VerdictTable, number: int) -> Holder | None:
+    def _placed_by_model(self, pod: Pod, table: VerdictTable, number: int) -> tuple[Holder, bool] | None:
+        """What the pod gets, and whether that changes what pods on their way to the node may get."""
         if self._is_mixed(table, number):
             self._searches += 1
             if self._searches > MOST_SEARCHES:
@@ -286,7 +289,8 @@ class ExactFlavour:
         if found is None:
             return None
         self.mirror.predict(number, pod, found.holding, found.revised)
-        return Held(aligned(found.holding.containers, row.facts.rules), found.holding.entries)
+        held = Held(aligned(found.holding.containers, row.facts.rules), found.holding.entries)
+        return held, bool(found.revised)
 
     def _decision(self, pod: Pod, table: VerdictTable, number: int, holder: Holder) -> Decision:
         self._searches = 0
