@@ -21,6 +21,7 @@ from numalign.placement import kernels
 from numalign.placement.columns import nodetotals, templates
 from numalign.placement.columns.columns import NONE_PENDING, NOT_EXACT, SEVERAL_SHAPES, UNREPORTED, Columns
 from numalign.placement.columns.holdings import Holding, Source
+from numalign.placement.columns.nodefacts import Assumption
 from numalign.placement.columns.nodetotals import NodeTotals
 from numalign.placement.columns.shapes import Shape, Shapes
 from numalign.placement.columns.templates import Templates, aligned
@@ -127,6 +128,10 @@ class ExactFlavour:
     def lacks_report(self, node: str) -> bool:
         facts = self.mirror.ledger.facts(node)
         return facts is None or not facts.rules.zones
+
+    def kubelet_is_away(self, node: str) -> bool:
+        facts = self.mirror.ledger.facts(node)
+        return facts is not None and Assumption.KUBELET_AWAY in facts.assumptions
 
     def waits_for_report(self, code: int) -> bool:
         return code in UNSURE
