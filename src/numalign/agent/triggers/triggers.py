@@ -103,10 +103,13 @@ class KubeletWatch:
     def __init__(self, kubelet: PodResourcesSource) -> None:
         self._kubelet = kubelet
         self._offered: tuple[DeviceEntry, ...] = ()
-        self._is_away = False
+        self._is_away = self._has_answered = False
+        """The latter: a snapshot, since the last poll."""
 
     async def list(self) -> tuple[PodResources, ...]:
-        return await self._kubelet.list()
+        found = await self._kubelet.list()
+        self._has_answered = True
+        return found
 
     async def allocatable(self) -> Allocatable | None:
         found = await self._kubelet.allocatable()
@@ -117,8 +120,10 @@ class KubeletWatch:
         """Runs until cancelled. Failures of the kubelet are only noticed here; snapshots report them."""
         while True:
             await clock.sleep(EVERY)
-            if await self._has_changed():
+            # On a busy node every other poll is left out: the snapshots cost enough.
+            if not self._has_answered and await self._has_changed():
                 changed()
+            self._has_answered = False
 
     async def _has_changed(self) -> bool:
         """Whether other devices are offered than the last snapshot saw, or the kubelet is away or back."""

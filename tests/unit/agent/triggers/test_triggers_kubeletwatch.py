@@ -81,6 +81,19 @@ def test_the_kubelet_is_asked_every_second() -> None:
     assert set(asyncio.run(followed(GPU, GPU))[1]) == {EVERY} == {1.0}
 
 
+def test_a_kubelet_that_answered_a_look_is_not_asked_in_the_same_second() -> None:
+    async def story() -> int:
+        kubelet, looks = Kubelet([GPU, NONE]), list[None]()
+        watch = KubeletWatch(kubelet)
+        await watch.allocatable()
+        await watch.list()
+        with pytest.raises(Over):
+            await watch.follow(lambda: looks.append(None), Clock())
+        return len(looks)
+
+    assert asyncio.run(story()) == 1
+
+
 def test_looks_get_their_answers_through_it() -> None:
     watch = KubeletWatch(Kubelet([GPU]))
     assert asyncio.run(watch.allocatable()) == GPU
