@@ -15,7 +15,18 @@ from typer.core import TyperGroup
 from numalign import __version__
 from numalign.api.errors import BadObject
 from numalign.cli import output
-from numalign.cli.commands import agent, cluster, demo, deviceplugin, explain, kubelet, scenario, scheduler, topology
+from numalign.cli.commands import (
+    agent,
+    cluster,
+    demo,
+    deviceplugin,
+    explain,
+    extender,
+    kubelet,
+    scenario,
+    scheduler,
+    topology,
+)
 
 COMMANDS = {
     "oracle": "Compare numalign's answers with those of the real components.",
@@ -68,6 +79,7 @@ app = typer.Typer(
 )
 app.add_typer(cluster.app, name="cluster")
 app.add_typer(scheduler.app, name="scheduler")
+app.add_typer(extender.app, name="extender")
 app.add_typer(explain.app, name="explain")
 app.add_typer(topology.app)
 app.add_typer(scenario.app, name="scenario")
