@@ -1,4 +1,4 @@
-"""kube-scheduler's configuration for the extender: complete, merged without loss, and refused where it would be unsafe."""
+"""kube-scheduler's configuration for the extender: complete, merged without loss, refused where it would be unsafe."""
 
 from __future__ import annotations
 
