@@ -17,17 +17,21 @@ DEV_READY := $(VENV)/.dev
 PEERS_READY := $(VENV)/.peers
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow lint format bench picture lock apifields rbac audit sbom dist go clean
+.PHONY: help system install demo test test-slow lint format bench picture lock apifields rbac audit sbom dist go clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+system:  ## Install the Debian packages that some tests and `make image` need, as root: PURPOSES="image containers"
+	@$(PYTHON) tools/system.py $(PURPOSES)
 
 install: $(INSTALLED)  ## Make .venv and install numalign and its development kit into it
 
 demo: install  ## Show what numalign does, in a few seconds; KEEP=1 leaves the cluster up for kubectl
 	@$(BIN)/numalign demo $(if $(filter-out 0,$(KEEP)),--keep)
 
-test: lint  ## Run the linters, then all tests that are not slow; those on real kubelets last, and one by one
+# On a desk nothing is installed unasked: tests whose packages are missing are skipped, and say so.
+test: $(if $(filter true,$(CI)),system) lint  ## Run the linters, then all tests that are not slow; those on real kubelets last, and one by one
 	$(BIN)/python -m pytest -n auto --ignore=tests/lab
 	$(BIN)/python -m pytest tests/lab
 

@@ -15,7 +15,19 @@ from typer.core import TyperGroup
 from numalign import __version__
 from numalign.api.errors import BadObject
 from numalign.cli import output
-from numalign.cli.commands import agent, cluster, demo, deviceplugin, explain, kubelet, scenario, scheduler, topology
+from numalign.cli.commands import (
+    agent,
+    cluster,
+    demo,
+    deploy,
+    deviceplugin,
+    explain,
+    extender,
+    kubelet,
+    scenario,
+    scheduler,
+    topology,
+)
 
 COMMANDS = {
     "oracle": "Compare numalign's answers with those of the real components.",
@@ -68,11 +80,13 @@ app = typer.Typer(
 )
 app.add_typer(cluster.app, name="cluster")
 app.add_typer(scheduler.app, name="scheduler")
+app.add_typer(extender.app, name="extender")
 app.add_typer(explain.app, name="explain")
 app.add_typer(topology.app)
 app.add_typer(scenario.app, name="scenario")
 app.add_typer(kubelet.app, name="kubelet")
 app.add_typer(agent.app, name="agent")
+app.add_typer(deploy.app, name="deploy")
 app.add_typer(deviceplugin.app, name="device-plugin")
 app.add_typer(demo.app)
 add_commands(app)
