@@ -178,14 +178,21 @@ class Agent:
         self._note(look)
         if look.inventory is not None and not look.unknown:
             self._last = self._report(look.inventory)
-        elif look.readings.podresources_error != "unavailable" or self._last is None:
-            return
-        elif self._manner.mode != "own":
-            return  # other formats have no word for it
+        elif look.readings.podresources_error == "unavailable" and self._manner.mode == "own":
+            # Other formats have no word for it.
+            self._last = await self._without_kubelet()
         else:
-            facts = structs.replace(self._last.facts, kubelet_away=True)
-            self._last = structs.replace(self._last, facts=facts)
-        await self._publish(self._last, started, check=check, periodic=reasons == {PERIOD})
+            return
+        if self._last is not None:
+            await self._publish(self._last, started, check=check, periodic=reasons == {PERIOD})
+
+    async def _without_kubelet(self) -> NodeTopology | None:
+        """The last report of this process or of an earlier one, with the statement that the kubelet does not answer."""
+        try:
+            last = self._last or await self._publisher.earlier()
+        except errors.KubeError:
+            return None
+        return structs.replace(last, facts=structs.replace(last.facts, kubelet_away=True)) if last else None
 
     def _report(self, inventory: Inventory) -> NodeTopology:
         return inventory.report(self._name, self._manner.mode, self._manner.left_out)

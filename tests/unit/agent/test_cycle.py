@@ -127,12 +127,32 @@ def test_a_kubelet_that_does_not_answer_is_reported_with_what_was_known_before(m
     played(story)
 
 
-def test_an_agent_that_never_saw_its_kubelet_reports_nothing() -> None:
+def test_an_agent_that_never_saw_its_kubelet_adds_that_to_the_report_of_the_process_before_it() -> None:
     async def story(town: Town, script: Script) -> None:
         script.away = True
         async with town.agent(script):
             await later(PERIOD)
         assert town.report() is None
+        script.away = False
+        async with town.agent(script):
+            await later(1)
+        before, script.away = town.read(), True
+        async with town.agent(script, "second"):
+            await later(1)
+        assert town.read() == structs.replace(before, facts=structs.replace(before.facts, kubelet_away=True))
+
+    played(story)
+
+
+def test_a_report_of_another_publisher_is_left_as_it_is() -> None:
+    async def story(town: Town, script: Script) -> None:
+        async with town.agent(script):
+            await later(1)
+        town.api.patch(RESOURCE, NODE, "", Patch("merge", {"zones": []}), manager="rte")
+        script.away = True
+        async with town.agent(script, "second"):
+            await later(1)
+        assert (town.read().zones, town.read().facts.kubelet_away) == ((), None)
 
     played(story)
 
