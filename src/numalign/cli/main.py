@@ -105,3 +105,8 @@ def numalign(
     ] = False,
 ) -> None:
     """NUMA-aware scheduling for Kubernetes, on an exact model of the kubelet's resource managers."""
+
+
+def plugin() -> None:
+    """The same commands as `kubectl numalign`: kubectl runs a program of this name."""
+    app(prog_name="kubectl numalign")
