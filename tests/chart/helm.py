@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from numalign.api.decode import yamltext
+from numalign.api.decode import fields, yamltext
 from numalign.deploy.release import Release
 
 Object = dict[str, Any]
@@ -56,7 +56,9 @@ class Helm(NamedTuple):
         apis = [word for api in sorted(release.api_versions) for word in ("--api-versions", api)]
         words = ("template", release.name, str(CHART), "-n", release.namespace, "--values", "-")
         text = self.said(*words, "--kube-version", release.kube_version, *apis, stdin=json.dumps(document))
-        return [each.value for each in yamltext.documents(text, "helm template") if each.value is not None]
+        return [
+            fields.named(fields.root(each.value, "Object", "")) for each in yamltext.documents(text, "helm template")
+        ]
 
 
 def known(objects: Sequence[Object]) -> dict[tuple[str, str, str], Object]:

@@ -35,7 +35,7 @@ def test_what_the_model_allows(helm: Helm, document: dict[str, Any]) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=1500, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=500, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(document=documents())
 def test_what_the_model_allows_for_long(helm: Helm, document: dict[str, Any]) -> None:
     compare(helm, document, ALL_APIS)
