@@ -151,6 +151,10 @@ class Agent:
         return None if self.standing.confirmed_at is None else self._clock.now() - self.standing.confirmed_at
 
     @property
+    def is_paused(self) -> bool:
+        return self._manner.paused
+
+    @property
     def other(self) -> str:
         """The other publisher of this node's report; empty: none."""
         return self._publisher.guard.other
@@ -173,12 +177,13 @@ class Agent:
         look = await self._settled(await self._looks.look(fresh=over or SOCKET in reasons))
         self.metrics.seconds.observe(number=self._clock.now() - started)
         self._note(look)
-        if look.inventory is not None and not look.unknown:
+        if look.inventory is not None and not look.unknown and not self._manner.paused:
             report = self._report(look.inventory)
             await self._publish(report, started, check=check, periodic=reasons == {PERIOD})
 
     def _report(self, inventory: Inventory) -> NodeTopology:
-        return inventory.report(self._name, self._manner.mode, self._manner.left_out)
+        report = inventory.report(self._name, self._manner.mode, self._manner.left_out)
+        return report if self._manner.fingerprint else structs.replace(report, fingerprint=None)
 
     async def _settled(self, look: Snapshot) -> Snapshot:
         """Drops a doubt about the kubelet's configuration if the same was already published."""
