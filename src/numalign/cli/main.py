@@ -15,7 +15,18 @@ from typer.core import TyperGroup
 from numalign import __version__
 from numalign.api.errors import BadObject
 from numalign.cli import output
-from numalign.cli.commands import agent, cluster, demo, deviceplugin, explain, kubelet, scenario, scheduler, topology
+from numalign.cli.commands import (
+    agent,
+    cluster,
+    demo,
+    deploy,
+    deviceplugin,
+    explain,
+    kubelet,
+    scenario,
+    scheduler,
+    topology,
+)
 
 COMMANDS = {
     "oracle": "Compare numalign's answers with those of the real components.",
@@ -73,6 +84,7 @@ app.add_typer(topology.app)
 app.add_typer(scenario.app, name="scenario")
 app.add_typer(kubelet.app, name="kubelet")
 app.add_typer(agent.app, name="agent")
+app.add_typer(deploy.app, name="deploy")
 app.add_typer(deviceplugin.app, name="device-plugin")
 app.add_typer(demo.app)
 add_commands(app)
