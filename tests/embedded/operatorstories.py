@@ -12,6 +12,9 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import msgspec
+from msgspec import structs
+
 from numalign.deploy import values
 from numalign.deploy.model import Values
 from numalign.deploy.operator import agents, crds, fields, groups, kinds, plan, schedulers
@@ -25,8 +28,14 @@ from numalign.kube.transport.sender import Sender
 from numalign.kubelet.machine import presets
 from numalign.simulator import cluster, virtualtime
 from numalign.simulator.apiserver.storage.errors import StatusError
-from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS, EVENTS, NAMESPACES, NODES, Resource
-from numalign.simulator.apiserver.verbs.api import Patch
+from numalign.simulator.apiserver.storage.resources import (
+    CUSTOMRESOURCEDEFINITIONS,
+    EVENTS,
+    NAMESPACES,
+    NODES,
+    Resource,
+)
+from numalign.simulator.apiserver.verbs.api import Api, Patch
 from numalign.simulator.cluster import HERE, Cluster
 from numalign.simulator.nodes.specs import NodeSpec, Publishing
 from numalign.simulator.trees import Tree
@@ -100,7 +109,10 @@ class Process:
 
     async def _life(self) -> None:
         access = replace(self._stage.embedded.access(), dial=self.proxy.dial)
-        async with Client(access, clock=self._stage.clock) as client, Client(access, clock=self._stage.clock) as elector:
+        async with (
+            Client(access, clock=self._stage.clock) as client,
+            Client(access, clock=self._stage.clock) as elector,
+        ):
             setup = Setup(options=self._stage.options, instance=self.name, identity=f"{self.name}-{self.starts}")
             self.now = Operator(setup, client, elector)
             await self.now.run()
@@ -138,7 +150,7 @@ class Stage:
     """Requests of the operator that write, Leases excepted."""
 
     @property
-    def api(self) -> Any:
+    def api(self) -> Api:
         return self.embedded.api
 
     def resource(self, kind: str) -> Resource:
@@ -148,7 +160,11 @@ class Stage:
             "NodeResourceTopology": ("topology.node.k8s.io", "v1alpha2"),
         }.get(kind)
         for each in self.api.state.registry:
-            if each.kind == kind and (found is None or (each.group, each.version) == found) and each.group != "events.k8s.io":
+            if (
+                each.kind == kind
+                and (found is None or (each.group, each.version) == found)
+                and each.group != "events.k8s.io"
+            ):
                 return each
         raise AssertionError(kind)
 
@@ -255,7 +271,12 @@ class Stage:
         annotations = {"numalign.io/agent": "x"} if signed else {}
         meta = {"name": name, "annotations": annotations}
         self.create(
-            {"apiVersion": "topology.node.k8s.io/v1alpha2", "kind": "NodeResourceTopology", "metadata": meta, "zones": []}
+            {
+                "apiVersion": "topology.node.k8s.io/v1alpha2",
+                "kind": "NodeResourceTopology",
+                "metadata": meta,
+                "zones": [],
+            }
         )
 
     def events(self) -> list[Tree]:
@@ -297,8 +318,8 @@ async def _told(
         if own_definition:
             stage.api.delete(CUSTOMRESOURCEDEFINITIONS, "noderesourcetopologies.topology.node.k8s.io")
         stage.api.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
-        for each in crds.definitions():
-            stage.api.create(CUSTOMRESOURCEDEFINITIONS, each)
+        for definition in crds.definitions():
+            stage.api.create(CUSTOMRESOURCEDEFINITIONS, definition)
         with _noted(stage):
             stage.processes = [Process(stage, f"r{number}", weather) for number in range(replicas)]
             running = [asyncio.ensure_future(each.run()) for each in stage.processes]
@@ -309,8 +330,8 @@ async def _told(
                 for task in running:
                     task.cancel()
                 await asyncio.gather(*running, return_exceptions=True)
-                for each in stage.processes:
-                    await each.proxy.close()
+                for process in stage.processes:
+                    await process.proxy.close()
         return stage
 
 
@@ -353,14 +374,10 @@ def wanted(stage: Stage) -> dict[tuple[str, str, str], Tree]:
 
 
 def encoded(tree: Tree) -> bytes:
-    import msgspec
-
     return msgspec.json.encode(tree)
 
 
 def with_values(**changes: Any) -> Options:
     """Options with other values under the custom resources."""
-    from msgspec import structs
-
     read: Values = values.read(changes)
     return structs.replace(OPTIONS, values=read)

@@ -20,13 +20,13 @@ from numalign.deploy.apply import differences
 from numalign.deploy.apply.ownership import APPLY
 from numalign.deploy.operator.objects import Live, Tree
 
+Path = tuple[str, ...]
+
 MANAGER: Final = "numalign-operator"
 NOT_CONTENT: Final = ("f:metadata", "f:status")
 RESTART: Final = ("f:spec", "f:template", "f:metadata", "f:annotations", "f:kubectl.kubernetes.io/restartedAt")
 # Controllers of some distributions add the Secrets of an account to it.
-LEFT_TO_OTHERS: Final = frozenset({("f:secrets",), ("f:imagePullSecrets",), RESTART})
-
-Path = tuple[str, ...]
+LEFT_TO_OTHERS: Final[tuple[Path, ...]] = (("f:secrets",), ("f:imagePullSecrets",), RESTART)
 
 
 class Difference(Struct, frozen=True):
@@ -56,7 +56,19 @@ def _strangers(wanted: Tree, live: Live) -> Iterator[Path]:
         if each.subresource or (each.manager == MANAGER and each.operation == APPLY):
             continue
         content = {step: below for step, below in (each.fields_v1 or {}).items() if step not in NOT_CONTENT}
-        yield from (path for path in absent(content, wanted) if path not in LEFT_TO_OTHERS)
+        for path in LEFT_TO_OTHERS:
+            content = _without(content, path)
+        yield from absent(content, wanted)
+
+
+def _without(owned: Tree, path: Path) -> Tree:
+    """The fields without this one, and without parents that have no other."""
+    step, *rest = path
+    if step not in owned:
+        return owned
+    others = {key: below for key, below in owned.items() if key != step}
+    below = _without(owned[step], tuple(rest)) if rest else {}
+    return others | ({step: below} if set(below) - {"."} else {})
 
 
 def absent(fields: Tree, tree: Any, path: Path = ()) -> Iterator[Path]:
