@@ -22,7 +22,9 @@ from numalign.cli.commands import (
     deploy,
     deviceplugin,
     explain,
+    extender,
     kubelet,
+    operator,
     scenario,
     scheduler,
     topology,
@@ -79,12 +81,14 @@ app = typer.Typer(
 )
 app.add_typer(cluster.app, name="cluster")
 app.add_typer(scheduler.app, name="scheduler")
+app.add_typer(extender.app, name="extender")
 app.add_typer(explain.app, name="explain")
 app.add_typer(topology.app)
 app.add_typer(scenario.app, name="scenario")
 app.add_typer(kubelet.app, name="kubelet")
 app.add_typer(agent.app, name="agent")
 app.add_typer(deploy.app, name="deploy")
+app.add_typer(operator.app, name="operator")
 app.add_typer(deviceplugin.app, name="device-plugin")
 app.add_typer(demo.app)
 add_commands(app)
@@ -103,3 +107,8 @@ def numalign(
     ] = False,
 ) -> None:
     """NUMA-aware scheduling for Kubernetes, on an exact model of the kubelet's resource managers."""
+
+
+def plugin() -> None:
+    """The same commands as `kubectl numalign`: kubectl runs a program of this name."""
+    app(prog_name="kubectl numalign")

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from numalign.api.decode import yamltext
 from numalign.api.errors import BadObject
+from numalign.api.schedulerconfig.configuration import STOCK_LEASE
 from numalign.deploy.apply import inventory, objects, ownership, waiting
 from numalign.deploy.apply.inventory import Installation, Inventory
 from numalign.deploy.apply.objects import Ref, Tree
@@ -91,7 +92,8 @@ async def _leases(server: Server, found: dict[Ref, Tree]) -> dict[Ref, Tree]:
 
 
 def leases(configmap: Tree) -> list[Ref]:
-    """The Leases that the scheduler configurations of a ConfigMap name."""
+    """The Leases that the scheduler configurations of a ConfigMap name, but for kube-scheduler's: that one is taken
+    again by kube-scheduler."""
     found = []
     for text in (configmap.get("data") or {}).values():
         if SCHEDULER_CONFIG not in text:
@@ -104,7 +106,7 @@ def leases(configmap: Tree) -> list[Ref]:
         found += [
             Ref("coordination.k8s.io/v1", "Lease", each["resourceName"], each["resourceNamespace"])
             for each in elections
-            if each.get("resourceName") and each.get("resourceNamespace")
+            if each.get("resourceNamespace") and each.get("resourceName") not in (None, "", STOCK_LEASE)
         ]
     return found
 
