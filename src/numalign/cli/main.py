@@ -24,6 +24,7 @@ from numalign.cli.commands import (
     deployhost,
     deviceplugin,
     explain,
+    extender,
     kubelet,
     scenario,
     scheduler,
@@ -81,6 +82,7 @@ app = typer.Typer(
 )
 app.add_typer(cluster.app, name="cluster")
 app.add_typer(scheduler.app, name="scheduler")
+app.add_typer(extender.app, name="extender")
 app.add_typer(explain.app, name="explain")
 app.add_typer(topology.app)
 app.add_typer(scenario.app, name="scenario")
@@ -108,3 +110,8 @@ def numalign(
     ] = False,
 ) -> None:
     """NUMA-aware scheduling for Kubernetes, on an exact model of the kubelet's resource managers."""
+
+
+def plugin() -> None:
+    """The same commands as `kubectl numalign`: kubectl runs a program of this name."""
+    app(prog_name="kubectl numalign")
