@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from numalign.cli.main import app
 from tests.embedded import clusters
