@@ -24,6 +24,7 @@ from numalign.cli.commands import (
     explain,
     extender,
     kubelet,
+    operator,
     scenario,
     scheduler,
     topology,
@@ -87,6 +88,7 @@ app.add_typer(scenario.app, name="scenario")
 app.add_typer(kubelet.app, name="kubelet")
 app.add_typer(agent.app, name="agent")
 app.add_typer(deploy.app, name="deploy")
+app.add_typer(operator.app, name="operator")
 app.add_typer(deviceplugin.app, name="device-plugin")
 app.add_typer(demo.app)
 add_commands(app)
