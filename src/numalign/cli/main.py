@@ -26,6 +26,7 @@ from numalign.cli.commands import (
     explain,
     extender,
     kubelet,
+    operator,
     scenario,
     scheduler,
     topology,
@@ -92,6 +93,7 @@ deploy.app.add_typer(deploycluster.app)
 deploy.app.add_typer(deployhost.app)
 deploy.app.add_typer(deployhost.static_pod, name="static-pod")
 app.add_typer(deploy.app, name="deploy")
+app.add_typer(operator.app, name="operator")
 app.add_typer(deviceplugin.app, name="device-plugin")
 app.add_typer(demo.app)
 add_commands(app)
