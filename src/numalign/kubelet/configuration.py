@@ -11,6 +11,8 @@ import struct
 from collections.abc import Mapping
 from typing import get_args
 
+import msgspec
+
 from numalign.api import errors
 from numalign.api.decode import fields, quantity
 from numalign.api.decode.fields import Field
@@ -21,6 +23,9 @@ from numalign.kubelet.machine.machine import Machine
 
 KIND = "KubeletConfiguration"
 API_VERSION = "kubelet.config.k8s.io/v1beta1"
+HEAD = {"apiVersion": API_VERSION, "kind": KIND}
+LARGEST = 1 << 20
+"""Bytes of /configz that are read."""
 
 RESERVABLE = ("cpu", "memory", "ephemeral-storage", "pid")
 MEMORY_SIGNAL = "memory.available"
@@ -64,6 +69,18 @@ def read(obj: object, source: str, machine: Machine, minor: versions.Minor = ver
         feature_gates=_feature_gates(config.at("featureGates")),
         minor=minor,
     )
+
+
+def from_configz(raw: bytes) -> dict[str, object]:
+    """The KubeletConfiguration in the answer of /configz; older kubelets omit kind and version."""
+    try:
+        loaded = msgspec.json.decode(raw[:LARGEST])
+    except (ValueError, RecursionError) as problem:
+        raise errors.BadObject(KIND, "/configz", "", errors.clipped(str(problem))) from None
+    inside = fields.root(loaded, KIND, "/configz").at("kubeletconfig")
+    if not inside.given:
+        raise inside.bad("missing; is this a kubelet's /configz?")
+    return HEAD | fields.named(inside)
 
 
 def _texts(field: Field) -> Mapping[str, str]:

@@ -10,9 +10,10 @@ from typing import Any, Final
 
 import msgspec
 
+from numalign.api.nrt import publishers
 from numalign.api.objects.node import Node
 
-KEY: Final = "numalign.io/no-report"
+KEY: Final = publishers.STARTUP_TAINT
 
 
 def removal(node: Node) -> dict[str, Any] | None:
