@@ -15,7 +15,18 @@ from typer.core import TyperGroup
 from numalign import __version__
 from numalign.api.errors import BadObject
 from numalign.cli import output
-from numalign.cli.commands import agent, cluster, demo, deviceplugin, explain, kubelet, scenario, scheduler, topology
+from numalign.cli.commands import (
+    agent,
+    cluster,
+    demo,
+    deviceplugin,
+    doctor,
+    explain,
+    kubelet,
+    scenario,
+    scheduler,
+    topology,
+)
 
 COMMANDS = {
     "oracle": "Compare numalign's answers with those of the real components.",
@@ -70,6 +81,7 @@ app.add_typer(cluster.app, name="cluster")
 app.add_typer(scheduler.app, name="scheduler")
 app.add_typer(explain.app, name="explain")
 app.add_typer(topology.app)
+app.add_typer(doctor.app)
 app.add_typer(scenario.app, name="scenario")
 app.add_typer(kubelet.app, name="kubelet")
 app.add_typer(agent.app, name="agent")

@@ -57,12 +57,12 @@ def read(obj: object, source: str, machine: Machine, minor: versions.Minor = ver
     return settings.Settings(
         topology_policy=fields.one_of(config.at("topologyManagerPolicy"), get_args(settings.TopologyPolicy), "none"),
         topology_scope=fields.one_of(config.at("topologyManagerScope"), get_args(settings.TopologyScope), "container"),
-        topology_options=_texts(config.at("topologyManagerPolicyOptions")),
+        topology_options=texts(config.at("topologyManagerPolicyOptions")),
         cpu_policy=fields.one_of(config.at("cpuManagerPolicy"), get_args(settings.CPUPolicy), "none"),
-        cpu_options=_texts(config.at("cpuManagerPolicyOptions")),
+        cpu_options=texts(config.at("cpuManagerPolicyOptions")),
         reserved_cpus=reserved_cpus,
         memory_policy=memory_policy,
-        reserved_memory=_reserved_memory(config.at("reservedMemory"), memory_policy),
+        reserved_memory=reserved_memory(config.at("reservedMemory"), memory_policy),
         reserved=_reserved(config, reserved_cpus.bit_count()),
         eviction_hard=_eviction_hard(config, machine.capacity[resourcenames.MEMORY]),
         max_pods=_max_pods(config.at("maxPods")),
@@ -83,7 +83,8 @@ def from_configz(raw: bytes) -> dict[str, object]:
     return HEAD | fields.named(inside)
 
 
-def _texts(field: Field) -> Mapping[str, str]:
+def texts(field: Field) -> Mapping[str, str]:
+    """Policy options."""
     return {name: _text_or_empty(value) for name, value in fields.entries(field)}
 
 
@@ -174,7 +175,7 @@ def _memory_policy(field: Field) -> settings.MemoryPolicy:
     return fields.one_of(field, get_args(settings.MemoryPolicy), "None")
 
 
-def _reserved_memory(field: Field, policy: settings.MemoryPolicy) -> tuple[settings.MemoryReservation, ...]:
+def reserved_memory(field: Field, policy: settings.MemoryPolicy = "None") -> tuple[settings.MemoryReservation, ...]:
     seen: set[tuple[int, str]] = set()
     reservations = []
     for entry in fields.items(field):

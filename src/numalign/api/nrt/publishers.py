@@ -7,8 +7,9 @@ the doctor read them."""
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Any, Final
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any, Final, TypeVar
 
 from numalign.api.decode.structs import Wire
 from numalign.api.objects.meta import ObjectMeta
@@ -26,8 +27,11 @@ HEARTBEAT_SECONDS: Final = 300.0
 RTE_UPDATE: Final = "k8stopoawareschedwg/rte-update"
 """RTE's annotation: the trigger of the update (exporter spec 1.10)."""
 CLAIM: Final = "app.kubernetes.io/managed-by"
+GRACE: Final = 300.0
+"""Seconds for which a report may exist without its Node: it may have come first."""
 STARTUP_TAINT: Final = "numalign.io/no-report"
 """The key of the taint that keeps pods off a node until its first report."""
+LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 CONTENT: Final = ("f:zones", "f:attributes", "f:topologyPolicies")
 
 
@@ -66,6 +70,16 @@ def written_by(report: ManagedMeta, instance: str) -> str:
 def latest(report: ManagedMeta) -> ManagedFields:
     """The last write, by the API server's time."""
     return max(report.managed_fields, key=lambda each: each.time or "", default=ManagedFields())
+
+
+Report = TypeVar("Report", bound=ObjectMeta)
+
+
+def orphans(nodes: Iterable[str], reports: Iterable[Report], before: datetime) -> list[Report]:
+    """Reports that were created before that time and whose node is not among these."""
+    known = frozenset(nodes)
+    gone = (each for each in reports if each.name not in known)
+    return [each for each in gone if (moment(each.creation_timestamp) or LONG_AGO) <= before]
 
 
 def moment(text: str | None) -> datetime | None:
