@@ -49,6 +49,8 @@ SERVED: Final = {
     "storage.k8s.io": "StorageClass CSINode CSIDriver CSIStorageCapacity VolumeAttachment",
     "rbac.authorization.k8s.io": "Role RoleBinding ClusterRole ClusterRoleBinding",
     "apiextensions.k8s.io": "CustomResourceDefinition",
+    "networking.k8s.io": "NetworkPolicy",
+    "admissionregistration.k8s.io": "ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding",
     "authorization.k8s.io": "SelfSubjectAccessReview SelfSubjectRulesReview SubjectAccessReview",
     "authentication.k8s.io": "SelfSubjectReview TokenReview TokenRequest",
 }

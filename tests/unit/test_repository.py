@@ -18,7 +18,7 @@ MODULES = sorted(ROOT.glob("src/numalign/**/*.py"))
 
 GENERATED = {".git", ".venv", ".hypothesis", ".mypy_cache", ".pytest_cache", ".ruff_cache", "__pycache__", "dist"}
 GENERATED |= {".import_linter_cache"}
-MACHINE_PATH = re.compile(rb"(?<![\w.~-])/(?:work|root)\b|(?<![\w.~-])/(?:home|Users)/\w|\.\./shared")
+MACHINE_PATH = re.compile(rb"(?<![\w.~-])/(?:work|root)\b|(?<![\w.~-])/(?:home|Users)/(?!kubernetes\b)\w|\.\./shared")
 REGISTRY = re.compile(rb"pypi\.org|pythonhosted\.org|proxy\.golang\.org|sum\.golang\.org|registry\.npmjs\.org")
 
 PIN = re.compile(r"(?P<name>[a-z0-9-]+)==(?P<version>[\w.]+)(?: ; [^\\]+?)?(?: --hash=sha256:[0-9a-f]{64})+")

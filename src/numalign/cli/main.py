@@ -19,6 +19,7 @@ from numalign.cli.commands import (
     agent,
     cluster,
     demo,
+    deploy,
     deviceplugin,
     doctor,
     explain,
@@ -85,6 +86,7 @@ app.add_typer(doctor.app)
 app.add_typer(scenario.app, name="scenario")
 app.add_typer(kubelet.app, name="kubelet")
 app.add_typer(agent.app, name="agent")
+app.add_typer(deploy.app, name="deploy")
 app.add_typer(deviceplugin.app, name="device-plugin")
 app.add_typer(demo.app)
 add_commands(app)

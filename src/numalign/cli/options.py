@@ -53,7 +53,10 @@ def bundled(command: Callable[..., None]) -> Callable[..., None]:
 
 def _options(bundle: type[Struct]) -> list[Parameter]:
     hints = get_type_hints(bundle, include_extras=True)
-    defaults = {each.name: each.default for each in structs.fields(bundle)}
+    defaults = {
+        each.name: each.default if each.default_factory is NODEFAULT else each.default_factory()
+        for each in structs.fields(bundle)
+    }
     # What a bundle adds comes before what it inherits.
     names = [name for kind in bundle.__mro__ for name in inspect.get_annotations(kind) if name in defaults]
     return [

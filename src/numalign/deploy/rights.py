@@ -1,15 +1,15 @@
 """The rights of numalign's programs at the API server: RBAC rules, and a policy for what RBAC cannot express.
 
-A lab grants them to its accounts, `examples/rbac.yaml` to service accounts. Tests compare the tables with the
-documentation and, in both directions, with the requests that the programs make.
+A lab grants them to its accounts, `objects` and `examples/rbac.yaml` to service accounts. Tests compare the tables with
+the documentation and, in both directions, with the requests that the programs make.
 
 All agents of a DaemonSet share one service account, so RBAC cannot limit an agent to the report of its own node. A
 ValidatingAdmissionPolicy does: the API server adds the node of a pod to the identity of the pod's token."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, Final, Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from numalign.api.nrt import wire
 from numalign.api.schedulerconfig import configuration
@@ -52,6 +52,9 @@ class Holder(Struct, frozen=True):
         return {"apiGroup": GROUP, "kind": self.kind, "name": self.name}
 
 
+PAGES: Final = "pages over TLS"
+UNTAINT: Final = "--remove-startup-taint"
+CONFIGZ: Final = "--configz"
 SCHEDULER: Final = (
     Right("", (*ROOM, *VOLUMES), LOOK),
     Right("apps", ("replicasets", "statefulsets"), LOOK),
@@ -66,16 +69,15 @@ SCHEDULER: Final = (
     # RBAC cannot limit a creation to a name: the name is in the body of the request.
     Right(LEASES, ("leases",), ("create",), namespace="kube-system"),
     Right(LEASES, ("leases",), ("get", "update"), namespace="kube-system", names=(configuration.NAME,)),
-    Right("authentication.k8s.io", ("tokenreviews",), ("create",), option="pages over TLS"),
-    Right("authorization.k8s.io", ("subjectaccessreviews",), ("create",), option="pages over TLS"),
+    Right("authentication.k8s.io", ("tokenreviews",), ("create",), option=PAGES),
+    Right("authorization.k8s.io", ("subjectaccessreviews",), ("create",), option=PAGES),
 )
-UNTAINT: Final = "--remove-startup-taint"
 AGENT: Final = (
     Right("", ("nodes",), ("get",), own=True),
     Right("", ("pods",), ("list",)),
     Right("", ("nodes",), ("patch",), own=True, option=UNTAINT),
     # Only /configz: the right to nodes/proxy would include running commands in every pod of the node.
-    Right("", ("nodes/configz",), ("get",), own=True, option="--configz"),
+    Right("", ("nodes/configz",), ("get",), own=True, option=CONFIGZ),
     # Server-side apply also needs the right to create by name.
     Right(wire.GROUP, REPORTS, ("get", "create", "patch"), own=True),
     # Events of a Node, which has no namespace, are in this namespace.
@@ -87,13 +89,33 @@ COLLECTOR: Final = (
 )
 
 
-def roles(holder: Holder, rights: Iterable[Right], own: str = "") -> list[dict[str, Any]]:
+def needed(rights: Iterable[Right], options: Collection[str] = ()) -> tuple[Right, ...]:
+    """The rights of a program with these options."""
+    return tuple(right for right in rights if not right.option or right.option in options)
+
+
+def by_lease(rights: Iterable[Right], namespace: str, name: str) -> tuple[Right, ...]:
+    """The rights of a program that leads by this lease; an empty name: by none."""
+    kept = (right for right in rights if name or right.group != LEASES)
+    return tuple(_of_lease(right, namespace, name) if right.group == LEASES else right for right in kept)
+
+
+def _of_lease(right: Right, namespace: str, name: str) -> Right:
+    return structs.replace(right, namespace=namespace, names=(name,) if right.names else ())
+
+
+def roles(holder: Holder, rights: Iterable[Right], own: str = "", *, name: str = "") -> list[dict[str, Any]]:
     """A role and its binding for all namespaces, and for each namespace of a limited right. `own` is the name of the
-    holder's own objects; empty: not known, as for the agents of a DaemonSet."""
+    holder's own objects; empty: not known, as for the agents of a DaemonSet. `name` is that of the roles; empty: that
+    of the holder."""
     by_namespace: dict[str, list[dict[str, Any]]] = {}
     for right in rights:
         by_namespace.setdefault(right.namespace, []).append(_rule(right, own))
-    return [each for namespace, rules in by_namespace.items() for each in _granted(holder, namespace, rules)]
+    return [
+        each
+        for namespace, rules in by_namespace.items()
+        for each in _granted(holder, name or holder.name, namespace, rules)
+    ]
 
 
 def _rule(right: Right, own: str) -> dict[str, Any]:
@@ -102,15 +124,15 @@ def _rule(right: Right, own: str) -> dict[str, Any]:
     return rule | ({"resourceNames": names} if names else {})
 
 
-def _granted(holder: Holder, namespace: str, rules: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _granted(holder: Holder, name: str, namespace: str, rules: list[dict[str, Any]]) -> list[dict[str, Any]]:
     kind = "Role" if namespace else "ClusterRole"
-    metadata = {"name": holder.name} | ({"namespace": namespace} if namespace else {})
+    metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
     role = {"apiVersion": API_VERSION, "kind": kind, "metadata": metadata, "rules": rules}
     binding = {
         "apiVersion": API_VERSION,
         "kind": f"{kind}Binding",
         "metadata": metadata,
-        "roleRef": {"apiGroup": GROUP, "kind": kind, "name": holder.name},
+        "roleRef": {"apiGroup": GROUP, "kind": kind, "name": name},
         "subjects": [holder.subject()],
     }
     return [role, binding]
@@ -121,7 +143,7 @@ POLICY: Final = "numalign-agent-own-report"
 NODE_OF_TOKEN: Final = "request.userInfo.extra[?'authentication.kubernetes.io/node-name'][?0].orValue('')"
 
 
-def own_report_policy(agent: Holder) -> list[dict[str, Any]]:
+def own_report_policy(agent: Holder, name: str = POLICY) -> list[dict[str, Any]]:
     """Lets the service account write a report only with the token of a pod on the node of that name."""
     user = f"system:serviceaccount:{agent.namespace}:{agent.name}"
     reports = {
@@ -147,9 +169,9 @@ def own_report_policy(agent: Holder) -> list[dict[str, Any]]:
             }
         ],
     }
-    binding = {"policyName": POLICY, "validationActions": ["Deny"]}
+    binding = {"policyName": name, "validationActions": ["Deny"]}
     return [
-        {"apiVersion": ADMISSION, "kind": kind, "metadata": {"name": POLICY}, "spec": spec}
+        {"apiVersion": ADMISSION, "kind": kind, "metadata": {"name": name}, "spec": spec}
         for kind, spec in (("ValidatingAdmissionPolicy", policy), ("ValidatingAdmissionPolicyBinding", binding))
     ]
 

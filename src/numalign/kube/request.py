@@ -105,12 +105,16 @@ def patch(target: Target[Any], kind: PatchKind, changes: Document | list[Documen
     return _request("patch", "PATCH", target, body=structs.ENCODER.encode(changes), content_type=content_type)
 
 
-def apply(target: Target[Any], wanted: Document, manager: str, force: bool = False) -> Request:
+def apply(
+    target: Target[Any], wanted: Document, manager: str, force: bool = False, *, dry_run: bool = False
+) -> Request:
+    """With `dry_run` the server checks the call and answers as if it had acted."""
+    query = {"fieldManager": manager, "force": "true" if force else "", "dryRun": "All" if dry_run else ""}
     return _request(
         "apply",
         "PATCH",
         target,
-        query={"fieldManager": manager, "force": "true" if force else ""},
+        query=query,
         body=body(target, wanted),
         content_type=APPLY_TYPE,
         repeat=Repeat.ALWAYS,

@@ -89,12 +89,19 @@ TOPOLOGY_OPTIONS = Naming(
 )
 
 
+def maturity_gate(option: str, naming: Naming, minor: versions.Minor) -> str:
+    """The feature gate of the option's maturity; empty for an option that needs none, or that does not exist."""
+    stage = versions.option_stage(option, minor)
+    return "" if stage in (None, "ga") else f"{naming.prefix}ManagerPolicy{str(stage).capitalize()}Options"
+
+
 def require_available(option: str, known: frozenset[str], naming: Naming, settings: Settings) -> None:
     """Refuse options that this kubelet does not have, or whose maturity gate is off."""
     stage = versions.option_stage(option, settings.minor) if option in known else None
     if stage is None:
         raise StartRefusal(naming.manager, f'unknown {naming.prefix} Manager Policy option: "{option}"')
-    if stage != "ga" and not settings.gate(f"{naming.prefix}ManagerPolicy{stage.capitalize()}Options"):
+    gate = maturity_gate(option, naming, settings.minor)
+    if gate and not settings.gate(gate):
         raise StartRefusal(naming.manager, f'{naming.not_enabled[stage]}, but option "{option}" provided')
 
 

@@ -36,6 +36,8 @@ class Binary(Struct, frozen=True):
     package: str = "."
     version: str = ""
     """The version that the binary reports; clients of Kubernetes components check it."""
+    variables: tuple[str, ...] = ()
+    """More that the linker sets, as package.variable=value."""
     minutes: float = 1.0
 
     @property
@@ -43,16 +45,26 @@ class Binary(Struct, frozen=True):
         return SOURCES / self.module
 
     def link_flags(self) -> str:
+        return " ".join(("-s -w", *(f"-X {each}" for each in (*self._version_variables(), *self.variables))))
+
+    def _version_variables(self) -> tuple[str, ...]:
         if not self.version:
-            return "-s -w"
+            return ()
         major, minor, _ = self.version.removeprefix("v").split(".")
         stamp = "k8s.io/component-base/version."
-        return f"-s -w -X {stamp}gitVersion={self.version} -X {stamp}gitMajor={major} -X {stamp}gitMinor={minor}"
+        return f"{stamp}gitVersion={self.version}", f"{stamp}gitMajor={major}", f"{stamp}gitMinor={minor}"
 
 
 def _kubernetes(name: str, minutes: float) -> Binary:
-    return Binary(name, "kubernetes", f"k8s.io/kubernetes/cmd/{name}", KUBERNETES, minutes)
+    return Binary(name, "kubernetes", f"k8s.io/kubernetes/cmd/{name}", KUBERNETES, minutes=minutes)
 
+
+# Without these a chart that asks for a recent Kubernetes is refused: Helm 3 takes the cluster for 1.20.
+HELM_VARIABLES: Final = tuple(
+    f"helm.sh/helm/v3/pkg/{package}.k8sVersion{part}={number}"
+    for package in ("chartutil", "lint/rules")
+    for part, number in zip(("Major", "Minor"), KUBERNETES.removeprefix("v").split("."), strict=False)
+)
 
 BINARIES: Final = (
     *(Binary(f"oracle-kubelet-{minor}", f"kubelet/v{minor}", minutes=4) for minor in ORACLE_MINORS),
@@ -69,6 +81,15 @@ BINARIES: Final = (
     Binary("fakecri", "kubernetes", "./fakecri"),
     Binary("etcd", "etcd", "go.etcd.io/etcd/server/v3"),
     Binary("nfd-topology-updater", "nfd", "sigs.k8s.io/node-feature-discovery/cmd/nfd-topology-updater", minutes=3),
+    Binary("helm3", "helm3", "helm.sh/helm/v3/cmd/helm", variables=HELM_VARIABLES, minutes=3),
+    Binary("helm4", "helm4", "helm.sh/helm/v4/cmd/helm", minutes=4),
+    Binary(
+        "helm-unittest",
+        "helmunittest",
+        "github.com/helm-unittest/helm-unittest/cmd/helm-unittest",
+        variables=HELM_VARIABLES,
+    ),
+    Binary("kubeconform", "kubeconform", "github.com/yannh/kubeconform/cmd/kubeconform"),
 )
 
 

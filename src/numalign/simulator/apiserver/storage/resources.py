@@ -162,6 +162,25 @@ CUSTOMRESOURCEDEFINITIONS: Final = _cluster_scoped(
     subresources=STATUS,
     generations=True,
 )
+# Policies are stored; nothing here enforces them.
+NETWORKPOLICIES: Final = _namespaced(
+    "networking.k8s.io", "networkpolicies", "NetworkPolicy", "netpol", generations=True
+)
+VALIDATINGADMISSIONPOLICIES: Final = _cluster_scoped(
+    "admissionregistration.k8s.io",
+    "validatingadmissionpolicies",
+    "ValidatingAdmissionPolicy",
+    categories=("api-extensions",),
+    subresources=STATUS,
+    generations=True,
+)
+VALIDATINGADMISSIONPOLICYBINDINGS: Final = _cluster_scoped(
+    "admissionregistration.k8s.io",
+    "validatingadmissionpolicybindings",
+    "ValidatingAdmissionPolicyBinding",
+    categories=("api-extensions",),
+    generations=True,
+)
 SELFSUBJECTACCESSREVIEWS: Final = _cluster_scoped(
     AUTHORIZATION, "selfsubjectaccessreviews", "SelfSubjectAccessReview", verbs=CREATE_ONLY
 )

@@ -1,93 +1,20 @@
-"""The CustomResourceDefinition of NodeResourceTopology.
+"""The resource NodeResourceTopology, as its CustomResourceDefinition makes it.
 
-`cluster`, the lab and tests install it; publishers write `RESOURCE`. Both versions are served, v1alpha2 is stored, all
-lists are atomic, and there is no status subresource (exporter spec 1.1 to 1.6)."""
+`cluster`, the lab and tests install the definition that an installation brings; publishers write `RESOURCE`."""
 
 from typing import Final
 
 from numalign.api.nrt import wire
+from numalign.deploy import crds
 from numalign.simulator.apiserver.schemas import registry
 from numalign.simulator.apiserver.storage.resources import Resource
 from numalign.simulator.trees import Tree
 
-PLURAL: Final = "noderesourcetopologies"
-QUANTITY_PATTERN: Final = (
-    r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
-)
-TEXT: Final[Tree] = {"type": "string"}
-APPROVED: Final = "https://github.com/kubernetes/enhancements/pull/1870"
+PLURAL: Final = crds.PLURAL
 
 
 def crd() -> Tree:
-    names = {
-        "kind": wire.KIND,
-        "listKind": f"{wire.KIND}List",
-        "plural": PLURAL,
-        "singular": "noderesourcetopology",
-        "shortNames": ["node-res-topo"],
-    }
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{PLURAL}.{wire.GROUP}", "annotations": {"api-approved.kubernetes.io": APPROVED}},
-        "spec": {
-            "group": wire.GROUP,
-            "names": names,
-            "scope": "Cluster",
-            "versions": [
-                _version(wire.V1ALPHA1, ["topologyPolicies", "zones"], {}),
-                _version(wire.V1ALPHA2, ["zones"], {"attributes": _list(_attribute())}),
-            ],
-        },
-    }
-
-
-def _version(name: str, required: list[str], more: Tree) -> Tree:
-    properties = {
-        "apiVersion": TEXT,
-        "kind": TEXT,
-        "metadata": {"type": "object"},
-        "topologyPolicies": _list(TEXT),
-        "zones": _list(_zone()),
-    }
-    schema = {"type": "object", "required": required, "properties": properties | more}
-    stored = name == wire.V1ALPHA2
-    return {"name": name, "served": True, "storage": stored, "schema": {"openAPIV3Schema": schema}}
-
-
-def _zone() -> Tree:
-    cost = _object(["name", "value"], name=TEXT, value={"type": "integer", "format": "int64"})
-    amounts = dict.fromkeys(("capacity", "allocatable", "available"), _quantity())
-    resource = _object(["allocatable", "available", "capacity", "name"], name=TEXT, **amounts)
-    return _object(
-        ["name", "type"],
-        name=TEXT,
-        type=TEXT,
-        parent=TEXT,
-        costs=_list(cost),
-        attributes=_list(_attribute()),
-        resources=_list(resource),
-    )
-
-
-def _attribute() -> Tree:
-    return _object(["name", "value"], name=TEXT, value=TEXT)
-
-
-def _quantity() -> Tree:
-    return {
-        "anyOf": [{"type": "integer"}, {"type": "string"}],
-        "pattern": QUANTITY_PATTERN,
-        "x-kubernetes-int-or-string": True,
-    }
-
-
-def _object(required: list[str], **properties: Tree) -> Tree:
-    return {"type": "object", "required": required, "properties": properties}
-
-
-def _list(items: Tree) -> Tree:
-    return {"type": "array", "items": items}
+    return crds.node_resource_topologies()
 
 
 RESOURCE: Final[Resource] = next(

@@ -1,0 +1,380 @@
+"""What can be set in an installation: the types and defaults of a values file.
+
+`values` reads files into them, `render` makes objects of them, and the operator fills them from its own objects.
+`charts/numalign/values.yaml` has the same defaults, and `values.schema.json` is made from these structs. Pieces of
+Kubernetes objects (resources, tolerations, affinity) are passed on as they are."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType, structs
+
+LINUX: Final = {"kubernetes.io/os": "linux"}
+
+Fragment = dict[str, Any]
+Texts = dict[str, str]
+Port = Annotated[int, Meta(ge=1, le=65535)]
+Seconds = Annotated[int, Meta(ge=1, le=86400)]
+Delay = Annotated[int, Meta(ge=0, le=86400)]
+Count = Annotated[int, Meta(ge=1, le=1000)]
+Label = Annotated[str, Meta(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)]
+OptionalLabel = Annotated[str, Meta(pattern=r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$", max_length=63)]
+GroupName = Annotated[str, Meta(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=20)]
+Subdomain = Annotated[str, Meta(pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$", max_length=253)]
+SchedulerName = Annotated[str, Meta(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=63)]
+Folder = Annotated[str, Meta(pattern=r"^(/[^:]*[^:/])?$", max_length=1000)]
+"""An absolute path without a slash at its end, or empty."""
+HostFile = Annotated[str, Meta(pattern=r"^/[^:]*[^:/]$", max_length=1000)]
+Duration = Annotated[str, Meta(pattern=r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$")]
+OptionalDuration = Annotated[str, Meta(pattern=r"^(([0-9]+(\.[0-9]+)?(ms|s|m|h))+)?$")]
+Digest = Annotated[str, Meta(pattern=r"^(sha256:[0-9a-f]{64})?$")]
+PullPolicy = Literal["Always", "IfNotPresent", "Never"]
+DnsPolicy = Literal["", "ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"]
+LogFormat = Literal["text", "json"]
+Preset = Literal["kubeadm", "k3s", "rke2", "k0s", "microk8s", "eks", "bottlerocket", "gke", "aks", "openshift", "talos"]
+ReportMode = Literal["own", "rte", "nfd"]
+ReportVersion = Literal["v1alpha1", "v1alpha2"]
+
+
+class Part(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Base of everything that a values file can set."""
+
+
+class Image(Part, frozen=True, kw_only=True):
+    registry: str = "localhost"
+    """`global.imageRegistry` replaces it."""
+    repository: str
+    tag: str = ""
+    """Empty: `global.imageTag`, else the version of the program."""
+    digest: Digest = ""
+    """Stands instead of the tag."""
+    pull_policy: PullPolicy = "IfNotPresent"
+    pull_secrets: list[str] = []
+    """With those of `global.imagePullSecrets`."""
+
+
+class Global(Part, frozen=True, kw_only=True):
+    image_registry: str = ""
+    image_tag: str = ""
+    image_pull_secrets: list[str] = []
+
+
+class Crds(Part, frozen=True, kw_only=True):
+    install: bool = True
+    keep: bool = True
+    """Not deleted with the release: with the definition all reports would go."""
+
+
+class Namespace(Part, frozen=True, kw_only=True):
+    create: bool = False
+    """Helm has `--create-namespace`, which cannot set labels."""
+    pod_security: Literal["", "privileged", "baseline", "restricted"] = "privileged"
+    """The agent mounts folders of the host, which `baseline` forbids."""
+    labels: Texts = {}
+
+
+class Rbac(Part, frozen=True, kw_only=True):
+    create: bool = True
+
+
+class ServiceAccount(Part, frozen=True, kw_only=True):
+    create: bool = True
+    name: Subdomain = ""
+    """Empty: the name of the component."""
+    annotations: Texts = {}
+
+
+class Probe(Part, frozen=True, kw_only=True):
+    initial_delay_seconds: Delay = 0
+    period_seconds: Seconds = 10
+    timeout_seconds: Seconds = 5
+    failure_threshold: Count = 3
+
+
+class Pdb(Part, frozen=True, kw_only=True):
+    enabled: bool = True
+    """Only with more than one replica: it would keep a node from being drained otherwise."""
+    max_unavailable: Count = 1
+
+
+def _pod_security(user: int) -> Fragment:
+    base: Fragment = {"runAsUser": user, "runAsGroup": user, "seccompProfile": {"type": "RuntimeDefault"}}
+    return base | ({"runAsNonRoot": True} if user else {})
+
+
+def _container_security() -> Fragment:
+    return {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
+
+
+class Pods(Part, frozen=True, kw_only=True):
+    """What the pods of every component have."""
+
+    verbosity: Annotated[int, Meta(ge=0, le=10)] = 2
+    log_format: LogFormat = "text"
+    node_selector: Texts = msgspec.field(default_factory=lambda: dict(LINUX))
+    affinity: Fragment = {}
+    host_network: bool = False
+    dns_policy: DnsPolicy = ""
+    """Empty: ClusterFirstWithHostNet in the network of the host, else that of Kubernetes."""
+    security_context: Fragment = msgspec.field(default_factory=_container_security)
+    service_account: ServiceAccount = ServiceAccount()
+    annotations: Texts = {}
+    """Of the workload."""
+    pod_annotations: Texts = {}
+    pod_labels: Texts = {}
+    termination_grace_period_seconds: Delay = 30
+    extra_args: list[str] = []
+    extra_env: list[Fragment] = []
+    extra_volumes: list[Fragment] = []
+    extra_volume_mounts: list[Fragment] = []
+    init_containers: list[Fragment] = []
+
+
+class CertManager(Part, frozen=True, kw_only=True):
+    enabled: bool = False
+    issuer_ref: Fragment = {}
+    """`name`, `kind` and `group` of an issuer of cert-manager."""
+
+
+class Tls(Part, frozen=True, kw_only=True):
+    """The certificate of the scheduler's pages. Without a setting the scheduler signs one itself."""
+
+    secret_name: Subdomain = ""
+    """A Secret of type kubernetes.io/tls."""
+    cert_manager: CertManager = CertManager()
+
+
+class LeaderElection(Part, frozen=True, kw_only=True):
+    lease_duration: Duration = "15s"
+    renew_deadline: Duration = "10s"
+    retry_period: Duration = "2s"
+    resource_name: Subdomain = ""
+    """Empty: the name of the Deployment; in mode `only` the lease of kube-scheduler."""
+    resource_namespace: OptionalLabel = ""
+    """Empty: the namespace of the release; in mode `only` kube-system."""
+
+
+class ScoredResource(Part, frozen=True, kw_only=True):
+    name: str
+    weight: Annotated[int, Meta(ge=1, le=100)] = 1
+
+
+class ScoringStrategy(Part, frozen=True, kw_only=True):
+    type: Literal["", "LeastAllocated", "MostAllocated", "BalancedAllocation", "LeastNUMANodes"] = ""
+    resources: list[ScoredResource] = []
+
+
+class PluginCache(Part, frozen=True, kw_only=True):
+    """The cache of the Go plugin, for flavour `reference`."""
+
+    resync_period_seconds: Delay = 0
+    resync_method: Literal["", "Autodetect", "All", "OnlyExclusiveResources"] = ""
+    foreign_pods_detect: Literal["", "None", "All", "OnlyExclusiveResources"] = ""
+    informer_mode: Literal["", "Shared", "Dedicated"] = ""
+
+
+class Service(Part, frozen=True, kw_only=True):
+    enabled: bool = True
+    annotations: Texts = {}
+
+
+class Scheduler(Pods, frozen=True, kw_only=True):
+    enabled: bool = True
+    mode: Literal["secondary", "only"] = "secondary"
+    """`secondary`: beside kube-scheduler, for pods that name it; `only`: for all pods, by kube-scheduler's lease."""
+    name: SchedulerName = "numalign"
+    """What pods write into spec.schedulerName."""
+    replicas: Annotated[int, Meta(ge=0, le=10)] = 2
+    config: Fragment = {}
+    """Fields of a KubeSchedulerConfiguration. Each replaces the field that the settings below make; those of
+    leaderElection one by one."""
+    flavour: Literal["exact", "reference"] = "exact"
+    scoring_strategy: ScoringStrategy = ScoringStrategy()
+    nodes_without_report: Literal["wait", "allow", "refuse"] = "wait"
+    first_report_grace_period: OptionalDuration = ""
+    delete_rejected_pods: bool = False
+    preemption_mode: Literal["", "Enabled", "Disabled"] = ""
+    cache: PluginCache = PluginCache()
+    leader_election: LeaderElection = LeaderElection()
+    bind_address: str = "0.0.0.0"
+    port: Port = 10259
+    tls: Tls = Tls()
+    service: Service = Service()
+    image: Image = Image(repository="numalign/scheduler")
+    resources: Fragment = msgspec.field(default_factory=lambda: {"requests": {"cpu": "100m", "memory": "256Mi"}})
+    tolerations: list[Fragment] = msgspec.field(
+        default_factory=lambda: [{"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}]
+    )
+    topology_spread_constraints: list[Fragment] = []
+    """Empty: over hosts where possible, with more than one replica."""
+    pdb: Pdb = Pdb()
+    priority_class_name: str = "system-cluster-critical"
+    pod_security_context: Fragment = msgspec.field(default_factory=lambda: _pod_security(65532))
+    update_strategy: Fragment = {}
+    liveness_probe: Probe = Probe(initial_delay_seconds=10)
+    readiness_probe: Probe = Probe()
+
+
+class Configz(Part, frozen=True, kw_only=True):
+    enabled: bool = False
+    """Read the kubelet's configuration from its server. Some presets need it and turn it on."""
+    certificate_authority: Folder = ""
+    """A file of the host. Empty: that of the preset, else pki/kubelet.crt below the kubelet's folder."""
+
+
+class HostPath(Part, frozen=True, kw_only=True):
+    path: HostFile
+    type: Literal["Directory", "File", "DirectoryOrCreate"] = "Directory"
+
+
+class NodeGroup(Part, frozen=True, kw_only=True):
+    """Nodes with settings of their own. What is not set is as in `agent`; the node selector is added to that one."""
+
+    name: GroupName
+    node_selector: Texts = {}
+    tolerations: list[Fragment] | UnsetType = UNSET
+    affinity: Fragment | UnsetType = UNSET
+    preset: Preset | UnsetType = UNSET
+    kubelet_dir: Folder | UnsetType = UNSET
+    kubelet_config: Folder | UnsetType = UNSET
+    pod_resources_socket: Folder | UnsetType = UNSET
+    host_paths: list[HostPath] | UnsetType = UNSET
+    configz: Configz | UnsetType = UNSET
+    mode: ReportMode | UnsetType = UNSET
+    api_version: ReportVersion | UnsetType = UNSET
+    period: Annotated[int, Meta(ge=1, le=300)] | UnsetType = UNSET
+    exclude: Fragment | UnsetType = UNSET
+    remove_startup_taint: bool | UnsetType = UNSET
+    resources: Fragment | UnsetType = UNSET
+    extra_args: list[str] | UnsetType = UNSET
+    pod_annotations: Texts | UnsetType = UNSET
+    pod_labels: Texts | UnsetType = UNSET
+
+
+class Agent(Pods, frozen=True, kw_only=True):
+    enabled: bool = True
+    node_groups: list[NodeGroup] = []
+    """A DaemonSet each; empty: one DaemonSet for all nodes."""
+    preset: Preset = "kubeadm"
+    """Where the kubelet of a distribution has its files."""
+    kubelet_dir: Folder = ""
+    """Empty, as the next ones: that of the preset."""
+    kubelet_config: Folder = ""
+    pod_resources_socket: Folder = ""
+    host_paths: list[HostPath] = []
+    """More files and folders of the host that the kubelet's command line names."""
+    configz: Configz = Configz()
+    mode: ReportMode = "own"
+    api_version: ReportVersion = "v1alpha2"
+    period: Annotated[int, Meta(ge=1, le=300)] = 60
+    exclude: Fragment = {}
+    """What the modes rte and nfd leave out, in the form of those programs."""
+    remove_startup_taint: bool = False
+    own_report_policy: bool = True
+    """An agent may write the report of its own node alone; Kubernetes 1.32 and newer."""
+    bind_address: str = "0.0.0.0"
+    port: Port = 10261
+    image: Image = Image(repository="numalign/agent")
+    resources: Fragment = msgspec.field(
+        default_factory=lambda: {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "128Mi"}}
+    )
+    tolerations: list[Fragment] = msgspec.field(default_factory=lambda: [{"operator": "Exists"}])
+    priority_class_name: str = "system-node-critical"
+    pod_security_context: Fragment = msgspec.field(default_factory=lambda: _pod_security(0))
+    update_strategy: Fragment = msgspec.field(
+        default_factory=lambda: {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "10%"}}
+    )
+    liveness_probe: Probe = Probe(initial_delay_seconds=10)
+    readiness_probe: Probe = Probe()
+
+
+class Gc(Pods, frozen=True, kw_only=True):
+    """Deletes the reports of deleted nodes. Reports of numalign's agent go with their Node, so others need it."""
+
+    enabled: bool = False
+    interval: Seconds = 600
+    grace: Delay = 300
+    bind_address: str = "0.0.0.0"
+    port: Port = 10262
+    image: Image = Image(repository="numalign/agent")
+    resources: Fragment = msgspec.field(
+        default_factory=lambda: {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "128Mi"}}
+    )
+    tolerations: list[Fragment] = []
+    priority_class_name: str = ""
+    pod_security_context: Fragment = msgspec.field(default_factory=lambda: _pod_security(65532))
+    liveness_probe: Probe = Probe(initial_delay_seconds=10)
+
+
+class NetworkPolicy(Part, frozen=True, kw_only=True):
+    enabled: bool = False
+    api_server_ports: list[Port] = msgspec.field(default_factory=lambda: [443, 6443])
+    kubelet_port: Port = 10250
+    """For agents with configz."""
+    dns: bool = True
+    ingress_from: list[Fragment] = []
+    """Who may read metrics: peers of a NetworkPolicy; empty: everybody."""
+
+
+class Monitor(Part, frozen=True, kw_only=True):
+    """Rendered where the cluster has the API monitoring.coreos.com/v1."""
+
+    enabled: bool = False
+    labels: Texts = {}
+    interval: OptionalDuration = ""
+    scrape_timeout: OptionalDuration = ""
+    relabelings: list[Fragment] = []
+    metric_relabelings: list[Fragment] = []
+
+
+class ServiceMonitor(Monitor, frozen=True, kw_only=True):
+    """For the scheduler. Prometheus must be authorized to `get` the URL /metrics."""
+
+    bearer_token_file: str = "/var/run/secrets/kubernetes.io/serviceaccount/token"
+    tls_config: Fragment = msgspec.field(default_factory=lambda: {"insecureSkipVerify": True})
+    """The scheduler's own certificate cannot be verified; with `scheduler.tls`, name its authority here."""
+
+
+class PrometheusRule(Part, frozen=True, kw_only=True):
+    enabled: bool = False
+    labels: Texts = {}
+    additional_rules: list[Fragment] = []
+
+
+class Openshift(Part, frozen=True, kw_only=True):
+    """Rendered where the cluster has the API security.openshift.io/v1."""
+
+    scc: bool = True
+    se_linux_type: str = "container_device_plugin_t"
+
+
+class Values(Part, frozen=True, kw_only=True):
+    name_override: OptionalLabel = ""
+    fullname_override: OptionalLabel = ""
+    namespace_override: OptionalLabel = ""
+    common_labels: Texts = {}
+    common_annotations: Texts = {}
+    global_: Global = msgspec.field(default=Global(), name="global")
+    crds: Crds = Crds()
+    namespace: Namespace = Namespace()
+    rbac: Rbac = Rbac()
+    scheduler: Scheduler = msgspec.field(default_factory=Scheduler)
+    agent: Agent = msgspec.field(default_factory=Agent)
+    gc: Gc = msgspec.field(default_factory=Gc)
+    network_policy: NetworkPolicy = NetworkPolicy()
+    pod_monitor: Monitor = Monitor()
+    service_monitor: ServiceMonitor = msgspec.field(default_factory=ServiceMonitor)
+    prometheus_rule: PrometheusRule = PrometheusRule()
+    openshift: Openshift = Openshift()
+
+
+def groups(agent: Agent) -> list[Agent]:
+    """The settings of each DaemonSet, in the order of `node_groups`."""
+    return [_for_group(agent, group) for group in agent.node_groups] or [agent]
+
+
+def _for_group(agent: Agent, group: NodeGroup) -> Agent:
+    own = {name: value for name, value in structs.asdict(group).items() if name != "name" and value is not UNSET}
+    return structs.replace(agent, **(own | {"node_selector": agent.node_selector | group.node_selector}))

@@ -1,0 +1,1 @@
+"""The objects of each component of an installation. `render` puts them together; nobody else calls them."""

@@ -1,0 +1,175 @@
+"""Reads the values of an installation, as Helm reads those of a chart.
+
+The command line, the deployer and the operator call `read`. Objects of a file are merged into the defaults, lists and
+scalars replace them, and null removes an entry of an object whose keys are the user's. Every error is a BadObject that
+names the field and what is allowed there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import inspect
+
+from numalign.api import errors
+from numalign.api.decode import fields
+from numalign.api.decode.fields import Field
+from numalign.api.errors import BadObject
+from numalign.api.schedulerconfig import configuration
+from numalign.deploy import model, schedulerfile
+from numalign.deploy.model import Values
+from numalign.deploy.schedulerfile import EVERYBODY, Lease
+
+__all__ = ["DEFAULTS", "KIND", "Values", "merged", "over", "plain", "read"]
+
+KIND: Final = "Values"
+
+
+def read(document: object, source: str = "") -> Values:
+    """The values of a parsed file over the defaults; None means an empty file."""
+    given = fields.root({} if document is None else document, KIND, source)
+    _check(given, inspect.type_info(Values))
+    try:
+        found = msgspec.convert(merged(DEFAULTS, fields.named(given)), Values)
+    except (msgspec.ValidationError, RecursionError) as problem:
+        raise given.bad(str(problem)) from None
+    _check_config(found, given)
+    for path, why in _contradictions(found):
+        raise BadObject(given.kind, given.source, path, why)
+    return found
+
+
+def plain(values: Values) -> dict[str, Any]:
+    """As a values file that sets everything."""
+    written: dict[str, Any] = msgspec.to_builtins(values)
+    return written
+
+
+def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """As Helm merges a values file into a chart's: objects key by key, null removes."""
+    result = dict(base)
+    for key, value in over.items():
+        if value is None:
+            result.pop(key, None)
+        elif isinstance(value, Mapping) and isinstance(result.get(key), Mapping):
+            result[key] = merged(result[key], value)
+        else:
+            result[key] = value
+    return result
+
+
+def over(base: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
+    """Two values files as one, the later one over the other: null stays, and removes a default."""
+    result = dict(base)
+    for key, value in later.items():
+        both = isinstance(value, Mapping) and isinstance(result.get(key), Mapping)
+        result[key] = over(result[key], value) if both else value
+    return result
+
+
+def _check(field: Field, info: inspect.Type) -> None:
+    """Raises BadObject for the first part of the file that does not fit."""
+    match info:
+        case inspect.StructType():
+            _check_struct(field, info)
+        case inspect.ListType():
+            for item in fields.items(field):
+                _check(item, info.item_type)
+        case inspect.DictType():
+            for _, value in fields.entries(field):
+                if value.given:
+                    _check(value, info.value_type)
+        case _:
+            _check_scalar(field, info)
+
+
+def _check_struct(field: Field, info: inspect.StructType) -> None:
+    known = {each.encode_name: each for each in info.fields}
+    fields.only(field, known)
+    for key in fields.named(field):
+        inner = field.at(key)
+        if not inner.given:
+            raise inner.bad("null; leave the field out for its default")
+        _check(inner, known[key].type)
+    # The defaults have all other fields already.
+    for each in info.fields if field.path.endswith("]") else ():
+        if each.required and not field.at(each.encode_name).given:
+            raise field.at(each.encode_name).bad("missing")
+
+
+def _check_scalar(field: Field, info: inspect.Type) -> None:
+    match info:
+        case inspect.LiteralType():
+            choices = [str(each) for each in info.values]
+            if fields.text(field) not in choices:
+                raise field.bad(f"{errors.echo(field.value)} is not one of {', '.join(filter(None, choices))}")
+        case inspect.BoolType():
+            fields.boolean(field)
+        case inspect.IntType():
+            fields.integer(field, info.ge or 0, info.le if info.le is not None else fields.INT32_MAX)
+        case inspect.StrType():
+            _check_text(field, info)
+
+
+def _check_text(field: Field, info: inspect.StrType) -> None:
+    written = fields.text(field)
+    if info.max_length is not None and len(written) > info.max_length:
+        raise field.bad(f"longer than {info.max_length} characters")
+    if info.pattern is not None and not re.search(info.pattern, written):
+        raise field.bad(f"{errors.echo(written)} is not {WORDS.get(info.pattern, info.pattern)}")
+
+
+def _pattern(annotated: Any) -> str:
+    return str(annotated.__metadata__[0].pattern)
+
+
+NAME: Final = "a name of small letters, digits and dashes"
+NAME_WITH_DOTS: Final = "a name of small letters, digits, dashes and dots"
+PATH: Final = "an absolute path without a slash at its end"
+TIME: Final = "a length of time; write one like 15s or 1m30s"
+WORDS: Final = {
+    _pattern(model.Label): NAME,
+    _pattern(model.OptionalLabel): NAME,
+    _pattern(model.Subdomain): NAME_WITH_DOTS,
+    _pattern(model.SchedulerName): NAME_WITH_DOTS,
+    _pattern(model.HostFile): PATH,
+    _pattern(model.Folder): PATH,
+    _pattern(model.Duration): TIME,
+    _pattern(model.OptionalDuration): TIME,
+    _pattern(model.Digest): "a digest; write sha256: and 64 hexadecimal digits",
+}
+DEFAULTS: Final[Mapping[str, Any]] = plain(Values())
+SOME_LEASE: Final = Lease("default", "numalign")
+"""For a configuration that is only checked."""
+
+
+def _check_config(values: Values, given: Field) -> None:
+    config = Field(values.scheduler.config, "scheduler.config", given.kind, given.source)
+    if config.at("leaderElection").given:
+        fields.mapping(config.at("leaderElection"))
+    try:
+        configuration.read(schedulerfile.document(values.scheduler, SOME_LEASE), given.source)
+    except BadObject as problem:
+        raise config.at(problem.field).bad(problem.why) from None
+
+
+def _contradictions(values: Values) -> Iterator[tuple[str, str]]:
+    """Paths and reasons of settings that do not go together. The chart's templates refuse the same."""
+    scheduler, agent = values.scheduler, values.agent
+    config = schedulerfile.document(scheduler, SOME_LEASE)
+    if scheduler.replicas > 1 and schedulerfile.lease(config) is None:
+        yield "scheduler.replicas", "more than one needs leader election, which scheduler.config turns off"
+    if scheduler.mode == "secondary" and EVERYBODY in [each.get("schedulerName") for each in config["profiles"]]:
+        yield "scheduler.mode", f"{EVERYBODY} is kube-scheduler's; to replace kube-scheduler, set the mode to only"
+    if scheduler.tls.secret_name and scheduler.tls.cert_manager.enabled:
+        yield "scheduler.tls", "secretName and certManager.enabled exclude each other"
+    names = [group.name for group in agent.node_groups]
+    for name in names:
+        if names.count(name) > 1:
+            yield "agent.nodeGroups", f"two groups have the name {name}"
+    for index, settings in enumerate(model.groups(agent)):
+        if settings.exclude and settings.mode == "own":
+            where = f"agent.nodeGroups[{index}]" if agent.node_groups else "agent"
+            yield f"{where}.exclude", "is for the modes rte and nfd; a report in our own form is always complete"

@@ -1,0 +1,117 @@
+"""A values file is merged into the defaults as Helm does it, or refused with the field and what is allowed there."""
+
+import contextlib
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from numalign.api.errors import BadObject
+from numalign.deploy import model, values
+from tests.strategies.values import documents
+
+REFUSED = [
+    ({"scheduler": {"replcas": 1}}, "scheduler.replcas: no field of this name; did you mean replicas?"),
+    ({"scheduler": {"mode": "extender"}}, 'scheduler.mode: "extender" is not one of only, secondary'),
+    ({"scheduler": {"replicas": 99}}, "scheduler.replicas: 99 is not between 0 and 10"),
+    ({"scheduler": {"replicas": "2"}}, 'scheduler.replicas: "2" is not a whole number; write one from 0 to 10'),
+    ({"scheduler": {"replicas": None}}, "scheduler.replicas: null; leave the field out for its default"),
+    ({"scheduler": None}, "scheduler: null; leave the field out for its default"),
+    ({"scheduler": []}, "scheduler: a list is not a mapping of names to values"),
+    ({"scheduler": {"nodeSelector": {"a": 1}}}, "scheduler.nodeSelector[a]: 1 is not text; put it in quotes"),
+    ({"scheduler": {"config": {"profiles": 3}}}, "scheduler.config.profiles: 3 is not a list"),
+    (
+        {"scheduler": {"config": {"leaderElection": 3}}},
+        "scheduler.config.leaderElection: 3 is not a mapping of names to values",
+    ),
+    (
+        {"scheduler": {"config": {"leaderElection": {"leaderElect": False}}}},
+        "scheduler.replicas: more than one needs leader election, which scheduler.config turns off",
+    ),
+    (
+        {"scheduler": {"config": {"profiles": [{"schedulerName": "default-scheduler"}]}}},
+        "scheduler.mode: default-scheduler is kube-scheduler's; to replace kube-scheduler, set the mode to only",
+    ),
+    (
+        {"scheduler": {"tls": {"secretName": "own", "certManager": {"enabled": True}}}},
+        "scheduler.tls: secretName and certManager.enabled exclude each other",
+    ),
+    ({"scheduler": {"image": {"digest": "x"}}}, 'scheduler.image.digest: "x" is not a digest'),
+    ({"agent": {"kubeletDir": "var"}}, 'agent.kubeletDir: "var" is not an absolute path'),
+    (
+        {"agent": {"kubeletDir": "/var/"}},
+        'agent.kubeletDir: "/var/" is not an absolute path without a slash at its end',
+    ),
+    ({"agent": {"nodeGroups": [{}]}}, "agent.nodeGroups[0].name: missing"),
+    ({"agent": {"nodeGroups": [{"name": "a"}, {"name": "a"}]}}, "agent.nodeGroups: two groups have the name a"),
+    ({"agent": {"nodeGroups": [{"name": "a", "period": 0}]}}, "agent.nodeGroups[0].period: 0 is not between 1 and 300"),
+    ({"agent": {"exclude": {"a": []}}}, "agent.exclude: is for the modes rte and nfd"),
+    (
+        {"agent": {"mode": "rte", "exclude": {"a": []}, "nodeGroups": [{"name": "g", "mode": "own"}]}},
+        "agent.nodeGroups[0].exclude: is for the modes rte and nfd",
+    ),
+    ("text", '"text" is not a mapping of names to values'),
+    ({1: 2}, "1: no field of this name; known are nameOverride"),
+]
+
+
+@pytest.mark.parametrize("document, told", REFUSED, ids=[told for _, told in REFUSED])
+def test_bad_values_are_refused_by_field(document: object, told: str) -> None:
+    with pytest.raises(BadObject) as caught:
+        values.read(document, "v.yaml")
+    assert str(caught.value).startswith("Values v.yaml")
+    assert told in str(caught.value)
+
+
+def test_an_empty_file_means_the_defaults() -> None:
+    assert values.read(None) == values.read({}) == model.Values()
+
+
+def test_objects_are_merged_lists_are_replaced_and_null_removes() -> None:
+    document = {
+        "scheduler": {"resources": {"limits": {"memory": "1Gi"}, "requests": {"cpu": None}}, "tolerations": []},
+        "agent": {"nodeSelector": {"kubernetes.io/os": None, "numa": "yes"}},
+    }
+    found = values.read(document)
+    assert found.scheduler.resources == {"requests": {"memory": "256Mi"}, "limits": {"memory": "1Gi"}}
+    assert found.scheduler.tolerations == []
+    assert found.agent.node_selector == {"numa": "yes"}
+    assert found.gc == model.Values().gc
+
+
+def test_a_later_file_wins_and_its_null_still_removes() -> None:
+    first: dict[str, Any] = {"agent": {"resources": {"limits": {"memory": "1Gi"}}, "period": 5}}
+    second: dict[str, Any] = {"agent": {"resources": {"limits": None}}}
+    found = values.read(values.over(first, second))
+    assert "limits" not in found.agent.resources
+    assert found.agent.period == 5
+
+
+def test_a_node_group_has_the_settings_of_the_agent_but_for_its_own() -> None:
+    group = {"name": "gpu", "nodeSelector": {"gpu": "yes"}, "period": 5, "tolerations": []}
+    found = values.read({"agent": {"preset": "rke2", "nodeGroups": [group]}})
+    (own,) = model.groups(found.agent)
+    assert (own.period, own.preset, own.tolerations) == (5, "rke2", [])
+    assert own.node_selector == {"kubernetes.io/os": "linux", "gpu": "yes"}
+
+
+@settings(max_examples=30)
+@given(documents())
+def test_values_that_are_written_out_are_read_back(document: dict[str, Any]) -> None:
+    read = values.read(document)
+    assert values.read(values.plain(read)) == read
+
+
+KEYS = st.sampled_from([*values.DEFAULTS, *values.DEFAULTS["scheduler"], *values.DEFAULTS["agent"]])
+TREES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3) | KEYS, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(TREES | st.dictionaries(KEYS, st.dictionaries(KEYS, TREES, max_size=2), max_size=2))
+def test_no_document_does_more_than_be_refused(document: object) -> None:
+    with contextlib.suppress(BadObject):
+        values.read(document)
