@@ -16,10 +16,12 @@ import yaml
 from msgspec import structs
 
 from numalign.api.objects.node import Taint
-from numalign.deploy import rights
+from numalign.deploy import render
 from numalign.deploy.doctor import collect, diagnosis
 from numalign.deploy.doctor.diagnosis import Diagnosis
 from numalign.deploy.doctor.observed import Observed
+from numalign.deploy.model import Values
+from numalign.deploy.release import Release
 from numalign.kube.client import Client
 from numalign.kube.transport import auth
 from numalign.kube.transport.auth import Access, Identity, Login
@@ -37,7 +39,6 @@ from numalign.simulator.apiserver.verbs.api import Patch
 from numalign.simulator.cluster import HERE, Cluster
 from numalign.simulator.nodes.specs import NodeSpec, Publishing
 from numalign.simulator.trees import Tree
-from tests.conftest import ROOT
 
 GIB: Final = 1 << 30
 SETTINGS: Final = Settings(
@@ -56,7 +57,7 @@ CONFIG: Final = {
     "kind": "KubeSchedulerConfiguration",
     "profiles": [{"schedulerName": "numalign"}],
 }
-POLICIES: Final = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+HOME: Final = "numalign-system"
 
 
 def node(name: str = "n0", machine: Machine = MACHINE, publisher: str = "agent", **settings: Any) -> NodeSpec:
@@ -68,24 +69,21 @@ def tainted(spec: NodeSpec, key: str) -> NodeSpec:
     return structs.replace(spec, taints=(Taint(key=key, effect="NoSchedule"),))
 
 
-def deployment(name: str = "numalign-scheduler", replicas: int = 1, config: str = "numalign-scheduler") -> Tree:
-    container = {"name": "scheduler", "image": "numalign:1", "command": ["numalign", "scheduler", "run"]}
+def deployment(name: str, config: str = "", replicas: int = 1) -> Tree:
+    """Of another scheduler of ours."""
+    container = {"name": "scheduler", "image": "numalign:0.1.0", "command": ["numalign", "scheduler", "run"]}
     volumes = [{"name": "config", "configMap": {"name": config}}] if config else []
     return workload("Deployment", name, container, replicas=replicas, volumes=volumes, account="numalign-scheduler")
 
 
-def daemon_set() -> Tree:
-    """As in the examples, which have no tag."""
-    tree: Tree = yaml.safe_load((ROOT / "examples/agent.yaml").read_text())
-    return tree
-
-
-def workload(kind: str, name: str, container: Tree, *, account: str = "", volumes: Sequence[Tree] = (), **spec: Any) -> Tree:
+def workload(
+    kind: str, name: str, container: Tree, *, account: str = "", volumes: Sequence[Tree] = (), **spec: Any
+) -> Tree:
     pod = {"containers": [container], "volumes": [*volumes]} | ({"serviceAccountName": account} if account else {})
     return {
         "apiVersion": "apps/v1",
         "kind": kind,
-        "metadata": {"name": name, "namespace": "kube-system"},
+        "metadata": {"name": name, "namespace": HOME},
         "spec": {
             "selector": {"matchLabels": {"app": name}},
             "template": {"metadata": {"labels": {"app": name}}, "spec": pod},
@@ -95,7 +93,7 @@ def workload(kind: str, name: str, container: Tree, *, account: str = "", volume
 
 
 def config_map(name: str = "numalign-scheduler", **changes: Any) -> Tree:
-    metadata = {"name": name, "namespace": "kube-system"}
+    metadata = {"name": name, "namespace": HOME}
     text = yaml.safe_dump(CONFIG | changes)
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"config.yaml": text}}
 
@@ -107,9 +105,9 @@ def pod(name: str, limits: dict[str, str] | None = None, **spec: Any) -> Tree:
 
 
 def installed() -> list[Tree]:
-    """The rights of the examples, the agent's DaemonSet and a scheduler's Deployment."""
-    granted = [each for each in rights.manifest() if each["kind"] not in POLICIES]
-    return [*granted, daemon_set(), config_map(), deployment()]
+    """What the deployer applies; the definition is there already."""
+    made = render.render(Values(), Release(namespace=HOME))
+    return [each for each in made if each["kind"] not in ("Namespace", "CustomResourceDefinition")]
 
 
 @dataclass
@@ -138,7 +136,12 @@ class Ward:
         meta = tree["metadata"]
         patch = Patch("merge", tree)
         self.api.patch(
-            self.resource(tree), meta["name"], meta.get("namespace", ""), patch, subresource=subresource, manager=manager
+            self.resource(tree),
+            meta["name"],
+            meta.get("namespace", ""),
+            patch,
+            subresource=subresource,
+            manager=manager,
         )
 
     def delete(self, tree: Tree) -> None:
@@ -189,7 +192,7 @@ class Ward:
 
 
 Story = Callable[[Ward], Awaitable[None]]
-AFTER: Final = 200.0
+AFTER: Final = 125.0
 """Seconds after which nothing counts as new."""
 
 
@@ -197,7 +200,9 @@ def healthy() -> list[NodeSpec]:
     return [node("n0"), node("n1")]
 
 
-def played(story: Callable[[Ward], Awaitable[Any]], nodes: Sequence[NodeSpec] | None = None, *, bare: bool = False) -> Any:
+def played(
+    story: Callable[[Ward], Awaitable[Any]], nodes: Sequence[NodeSpec] | None = None, *, bare: bool = False
+) -> Any:
     """The result of the story, told after the cluster has settled. `bare`: numalign is not installed."""
 
     async def told() -> Any:
@@ -205,6 +210,7 @@ def played(story: Callable[[Ward], Awaitable[Any]], nodes: Sequence[NodeSpec] | 
         specs = healthy() if nodes is None else nodes
         async with cluster.running(specs, clock, random.Random(1)) as embedded:
             ward = Ward(embedded, clock)
+            ward.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME}})
             if not bare:
                 ward.create(*installed())
             await clock.sleep(AFTER)
@@ -213,9 +219,7 @@ def played(story: Callable[[Ward], Awaitable[Any]], nodes: Sequence[NodeSpec] | 
     return virtualtime.run(told())
 
 
-def examined(
-    story: Story, nodes: Sequence[NodeSpec] | None = None, *, bare: bool = False, **asked: Any
-) -> Diagnosis:
+def examined(story: Story, nodes: Sequence[NodeSpec] | None = None, *, bare: bool = False, **asked: Any) -> Diagnosis:
     async def judged(ward: Ward) -> Diagnosis:
         await story(ward)
         return diagnosis.diagnose(await ward.observed(), **asked)

@@ -17,6 +17,7 @@ from numalign.deploy.doctor.checks import ERROR, Check, Sighting
 from numalign.deploy.doctor.observed import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
+    CONFIG_MAPS,
     DAEMON_SETS,
     DEPLOYMENTS,
     ROLE_BINDINGS,
@@ -105,7 +106,10 @@ def needed(program: Program, observed: Observed) -> tuple[Right, ...]:
     if program.component == "agent":
         return tuple(each for each in rights.AGENT if not each.option or each.option in program.words)
     namespace, lease = programs.serving(program, observed).lease
-    table = (each for each in rights.SCHEDULER if not each.option)
+    table = [each for each in rights.SCHEDULER if not each.option]
+    if CONFIG_MAPS.plural in observed.unread:
+        # Which Lease it uses is not known.
+        return tuple(each for each in table if each.group != rights.LEASES)
     return tuple(_of_lease(each, namespace, lease) if each.group == rights.LEASES else each for each in table)
 
 

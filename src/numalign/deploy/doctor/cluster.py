@@ -51,20 +51,23 @@ def _clock_skew(view: View) -> Iterator[Sighting]:
     for lease in view.observed.node_leases:
         name = lease.metadata.name
         if name in view.node_names:
-            yield from _skewed(lease.spec.renew_time, publishers.latest(lease.metadata).time, name, "kubelet")
+            yield from _skewed(view, lease.spec.renew_time, publishers.latest(lease.metadata).time, name, "kubelet")
     for name, report in view.reports.items():
         beat = report.metadata.annotations.get(publishers.HEARTBEAT)
         ours = [each.time or "" for each in report.metadata.managed_fields if each.manager == publishers.AGENT]
         if beat and ours:
-            yield from _skewed(beat, max(ours), name, "agent")
+            yield from _skewed(view, beat, max(ours), name, "agent")
     now, here = view.observed.now, view.observed.here
     if now is not None and here is not None and abs((here - now).total_seconds()) > SKEW:
         seconds = (here - now).total_seconds()
         yield Sighting(where="this machine", seen=_off("the clock here", seconds))
 
 
-def _skewed(own: str | None, stamped: str | None, node: str, who: str) -> Iterator[Sighting]:
-    wrote, received = publishers.moment(own), publishers.moment(stamped)
+def _skewed(view: View, own: str | None, stamped: str | None, node: str, who: str) -> Iterator[Sighting]:
+    wrote, received, now = publishers.moment(own), publishers.moment(stamped), view.observed.now
+    if received is None and wrote is not None and now is not None and wrote > now:
+        # Without the API server's stamp only a time in the future is certainly wrong.
+        received = now
     if wrote is None or received is None:
         return
     # The stamp has whole seconds, and the write took a moment.

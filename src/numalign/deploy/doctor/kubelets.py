@@ -13,7 +13,7 @@ from typing import Final
 from numalign.api.objects import requests, resourcenames
 from numalign.deploy.doctor import view as views
 from numalign.deploy.doctor.checks import ERROR, INFO, WARNING, Check, Sighting
-from numalign.deploy.doctor.observed import CONFIGZ, NODES, PODS
+from numalign.deploy.doctor.observed import CONFIGZ, NODES, PODS, REPORTS, VERSION
 from numalign.deploy.doctor.view import KubeletFacts, View
 from numalign.kubelet import versions
 from numalign.placement.explain import amounts
@@ -189,7 +189,7 @@ CHECKS: Final = (
         title="The kubelet's configuration is not known",
         why="Its policies cannot be judged, and a scheduler that guesses them may place pods that the node rejects.",
         fix="run the numalign agent on the node, or allow the doctor to get nodes/proxy",
-        needs=NEEDED,
+        needs=(NODES.plural, REPORTS[0].plural),
         find=_unknown,
     ),
     Check(
@@ -321,7 +321,7 @@ CHECKS: Final = (
         title="The kubelet and the API server are too far apart",
         why="Kubernetes supports kubelets up to three minors older than the API server, and none that is newer.",
         fix="upgrade the older of the two",
-        needs=(NODES.plural, "version"),
+        needs=(NODES.plural, VERSION),
         find=_version_skew,
     ),
     Check(

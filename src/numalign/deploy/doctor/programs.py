@@ -455,7 +455,7 @@ CHECKS: Final = (
         title="Two schedulers serve one name",
         why="Both bind the same pods, each without knowing of the other's decisions.",
         fix="give each scheduler its own profile name, or remove one",
-        needs=(DEPLOYMENTS.plural, PODS.plural),
+        needs=(DEPLOYMENTS.plural, CONFIG_MAPS.plural, PODS.plural),
         find=_profile_collision,
     ),
     Check(
@@ -464,7 +464,7 @@ CHECKS: Final = (
         title="Two schedulers use one Lease",
         why="Only one of them leads, and the pods of the other stay Pending.",
         fix="set leaderElection.resourceName to a name of its own",
-        needs=(DEPLOYMENTS.plural, PODS.plural),
+        needs=(DEPLOYMENTS.plural, CONFIG_MAPS.plural, PODS.plural),
         find=_lease_collision,
     ),
     Check(
@@ -473,7 +473,7 @@ CHECKS: Final = (
         title="Replicas of a scheduler do not elect a leader",
         why="All replicas bind pods at the same time, each without knowing of the others' decisions.",
         fix="set leaderElection.leaderElect to true, or replicas to 1",
-        needs=(DEPLOYMENTS.plural,),
+        needs=(DEPLOYMENTS.plural, CONFIG_MAPS.plural),
         find=_without_election,
     ),
     Check(

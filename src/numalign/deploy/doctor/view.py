@@ -133,7 +133,7 @@ def of_agent(topology: NodeTopology) -> KubeletFacts:
         cpu=managers.cpu,
         memory=managers.memory,
         topology_options=managers.topology_options,
-        reserved_memory=topology.facts.reserved_memory or {},
+        reserved_memory=topology.facts.reserved_memory,
     )
 
 
