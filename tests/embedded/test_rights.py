@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterable
+from random import Random
 from typing import Final, NamedTuple
 
 import pytest
@@ -20,9 +21,11 @@ from numalign.kube.resources import Status
 from numalign.kube.transport.auth import Identity
 from numalign.kube.transport.sender import Sender
 from numalign.process.serve import PageRequest
+from numalign.scheduler.extender.protocol import BindingArgs
 from numalign.scheduler.http import authz
-from numalign.simulator import virtualtime
-from numalign.simulator.apiserver.storage.resources import NODES
+from numalign.scheduler.main import Scheduler, Setup
+from numalign.simulator import cluster, virtualtime
+from numalign.simulator.apiserver.storage.resources import NODES, PODS
 from numalign.simulator.apiserver.verbs.api import Patch
 from numalign.simulator.nodes.publisher.crd import RESOURCE
 from tests.embedded import schedulerstories as stories
@@ -165,6 +168,29 @@ def test_the_scheduler_uses_exactly_its_rights(recorder: Recorder) -> None:
     virtualtime.run(reviewed())
     assert recorder.beyond(rights.SCHEDULER) == set()
     assert listed(rights.SCHEDULER) - recorder.used() == set()
+
+
+async def extended() -> None:
+    clock = virtualtime.clock(Random(1))
+    async with cluster.running(servers(1), clock, Random(1)) as embedded:
+        uid = embedded.api.create(PODS, stories.pod("p", 1))["metadata"]["uid"]
+        async with Client(embedded.access(), clock=clock) as client:
+            scheduler = Scheduler(Setup(schedules=False), client)
+            extender = scheduler.extender()
+            following = asyncio.ensure_future(scheduler.follow(extender))
+            await asyncio.sleep(20)
+            # After a conflict the pod is read.
+            bound = [await extender.bind(BindingArgs("p", "default", uid, node)) for node in ("node-0", "node-1")]
+            assert [bool(each.error) for each in bound] == [False, True]
+            following.cancel()
+
+
+def test_the_extender_uses_exactly_its_rights(recorder: Recorder) -> None:
+    for recorder.streams_state in (True, False):
+        virtualtime.run(extended())
+    virtualtime.run(reviewed())
+    assert recorder.beyond(rights.EXTENDER) == set()
+    assert listed(rights.EXTENDER) - recorder.used() == set()
 
 
 def test_the_agent_uses_exactly_its_rights(recorder: Recorder) -> None:

@@ -26,7 +26,7 @@ from numalign.agent.sources.pods import SOCKET as PODS_SOCKET
 from numalign.agent.sources.pods import PodsView
 from numalign.agent.triggers import triggers
 from numalign.agent.triggers.schedule import Pace
-from numalign.agent.triggers.triggers import DeviceWatch, Triggers
+from numalign.agent.triggers.triggers import KubeletWatch, Triggers
 from numalign.api.nrt.placementcodec import ContainerRef
 from numalign.kube.client import Client
 from numalign.kube.transport.auth import Access
@@ -143,11 +143,11 @@ async def run(setup: Setup, client: Client) -> None:
             "pods": pods.follow(lambda: waiting.ask(PODS)),
         }
         if (kubelet := looks.sources.podresources) is not None:
-            looks.sources.podresources = watch = DeviceWatch(kubelet)
-            beside["devices"] = watch.follow(partial(_devices_changed, looks, waiting), looks.sources.clock)
+            looks.sources.podresources = watch = KubeletWatch(kubelet)
+            beside["kubelet"] = watch.follow(partial(_kubelet_changed, looks, waiting), looks.sources.clock)
         await tasks.together(agent.run(), beside)
 
 
-def _devices_changed(looks: SnapshotReader, waiting: Triggers) -> None:
+def _kubelet_changed(looks: SnapshotReader, waiting: Triggers) -> None:
     looks.sources.offer_changed()
     waiting.ask(triggers.REASON)

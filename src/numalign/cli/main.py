@@ -23,6 +23,7 @@ from numalign.cli.commands import (
     deviceplugin,
     doctor,
     explain,
+    extender,
     kubelet,
     scenario,
     scheduler,
@@ -80,6 +81,7 @@ app = typer.Typer(
 )
 app.add_typer(cluster.app, name="cluster")
 app.add_typer(scheduler.app, name="scheduler")
+app.add_typer(extender.app, name="extender")
 app.add_typer(explain.app, name="explain")
 app.add_typer(topology.app)
 app.add_typer(doctor.app)
@@ -105,3 +107,8 @@ def numalign(
     ] = False,
 ) -> None:
     """NUMA-aware scheduling for Kubernetes, on an exact model of the kubelet's resource managers."""
+
+
+def plugin() -> None:
+    """The same commands as `kubectl numalign`: kubectl runs a program of this name."""
+    app(prog_name="kubectl numalign")

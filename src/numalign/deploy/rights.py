@@ -55,13 +55,21 @@ class Holder(Struct, frozen=True):
 PAGES: Final = "pages over TLS"
 UNTAINT: Final = "--remove-startup-taint"
 CONFIGZ: Final = "--configz"
-SCHEDULER: Final = (
+CLUSTER: Final = (
     Right("", (*ROOM, *VOLUMES), LOOK),
     Right("apps", ("replicasets", "statefulsets"), LOOK),
     Right("storage.k8s.io", STORAGE, LOOK),
     Right("policy", ("poddisruptionbudgets",), LOOK),
     Right("resource.k8s.io", ("deviceclasses",), LOOK),
     Right(wire.GROUP, REPORTS, LOOK),
+)
+"""What scheduling decisions depend on."""
+REVIEWS: Final = (
+    Right("authentication.k8s.io", ("tokenreviews",), ("create",), option=PAGES),
+    Right("authorization.k8s.io", ("subjectaccessreviews",), ("create",), option=PAGES),
+)
+SCHEDULER: Final = (
+    *CLUSTER,
     Right("", ("pods",), ("get", "delete")),
     Right("", ("pods/binding",), ("create",)),
     Right("", ("pods/status", *VOLUMES), ("patch",)),
@@ -69,8 +77,14 @@ SCHEDULER: Final = (
     # RBAC cannot limit a creation to a name: the name is in the body of the request.
     Right(LEASES, ("leases",), ("create",), namespace="kube-system"),
     Right(LEASES, ("leases",), ("get", "update"), namespace="kube-system", names=(configuration.NAME,)),
-    Right("authentication.k8s.io", ("tokenreviews",), ("create",), option=PAGES),
-    Right("authorization.k8s.io", ("subjectaccessreviews",), ("create",), option=PAGES),
+    *REVIEWS,
+)
+BINDS: Final = "bind verb"
+EXTENDER: Final = (
+    *CLUSTER,
+    Right("", ("pods",), ("get",), option=BINDS),
+    Right("", ("pods/binding",), ("create",), option=BINDS),
+    *REVIEWS,
 )
 AGENT: Final = (
     Right("", ("nodes",), ("get",), own=True),

@@ -9,7 +9,7 @@ writes Events. When the lease is lost, `LeadershipLost` ends the process, which 
 from __future__ import annotations
 
 import random
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, TypedDict
 
@@ -27,11 +27,12 @@ from numalign.placement.decisions import Randomness
 from numalign.placement.engine import Engine
 from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.nodes.nodeaffinity import NodeAffinity
-from numalign.placement.rules.nodes.topologyreports import TopologyReports
+from numalign.placement.rules.nodes.topologyreports import AwaitedNodesFilter
 from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit
 from numalign.process import tasks
 from numalign.scheduler import settings
 from numalign.scheduler.bind.binder import Binder, BindResults, VolumeBinder
+from numalign.scheduler.choose.choose import AttemptContext
 from numalign.scheduler.choose.cluster import Cluster
 from numalign.scheduler.choose.decisionlog import DecisionLog
 from numalign.scheduler.choose.plugins import DynamicResources, Plugins
@@ -39,6 +40,8 @@ from numalign.scheduler.choose.stormguard import StormGuard
 from numalign.scheduler.cycle import Cycle
 from numalign.scheduler.events.podhistory import PodHistories
 from numalign.scheduler.events.publish import Publisher
+from numalign.scheduler.extender import extender
+from numalign.scheduler.extender.extender import Extender
 from numalign.scheduler.intake.intake import Intake
 from numalign.scheduler.intake.watching import Informers
 from numalign.scheduler.metrics import Metrics
@@ -66,6 +69,8 @@ class Setup(Struct, frozen=True, kw_only=True):
     """The reporter of Events: the scheduler's name and the host name."""
     rng: Randomness | None = None
     """Breaks ties. None: seeded by the configuration, or at random."""
+    schedules: bool = True
+    """False: another scheduler schedules the pods of all profiles; this one answers its questions (`extender`)."""
 
 
 class Shared(TypedDict):
@@ -89,7 +94,7 @@ class Scheduler:
         self.config = config
         self.cluster = Cluster(Engine(settings.engine(config)), world)
         self.stock = stock = Plugins(world)
-        made = {each.scheduler_name: stock.profile(each) for each in config.profiles}
+        self.profiles = made = {each.scheduler_name: stock.profile(each) for each in config.profiles}
         gate = PreemptionGate()
         self.queue = SchedulingQueue(_wakeups(made, self.cluster), (gate,), settings.waiting(config))
         self._reporter = Reporter(config.profiles[0].scheduler_name, setup.instance)
@@ -103,7 +108,7 @@ class Scheduler:
         }
         results = BindResults(self.cluster, self.queue, volumes, **shared)
         self.binder = Binder(client, results, volumes, leads=self.leads, workers=own.parallel_binds)
-        rng = random.Random(own.seed) if setup.rng is None else setup.rng
+        self._rng = rng = random.Random(own.seed) if setup.rng is None else setup.rng
         self.evictor = self._made_evictor(gate)
         self.cycle = Cycle(
             self.cluster,
@@ -120,7 +125,7 @@ class Scheduler:
         self.intake = Intake(
             self.cluster,
             self.queue,
-            made,
+            made if setup.schedules else {},
             rejections=self.rejections,
             wake=self.cycle.wake,
             clears_rejected=own.delete_rejected_pods,
@@ -153,6 +158,11 @@ class Scheduler:
             rng=rng,
         )
 
+    def extender(self, hold: float = extender.HOLD) -> Extender:
+        """Answers about pods that another scheduler schedules; `follow` keeps it up to date."""
+        context = AttemptContext(self.cluster, self.queue.nominations, self.rejections)
+        return Extender(self.cluster, self.profiles, context, self._client, rng=self._rng, hold=hold)
+
     def leads(self) -> bool:
         """Whether this process holds the lease; checked right before every action that only the leader may take."""
         return self._election is None or self._election.leads(self._clock.now())
@@ -171,6 +181,10 @@ class Scheduler:
         """Runs until cancelled. `elector`: a separate client for the lease."""
         watching = {} if self.config.delay_cache_until_active else self._watching()
         await tasks.together(self._lead(elector or self._client), {**watching, "tick": self._tick()})
+
+    async def follow(self, extender: Extender) -> None:
+        """Runs until cancelled: follows the cluster and schedules nothing."""
+        await tasks.together(self._tick(extender.tick), self._watching())
 
     def _watching(self) -> dict[str, Coroutine[Any, Any, None]]:
         return {f"watch-{name}": informer.run() for name, informer in self.watched.informers.items()}
@@ -198,10 +212,11 @@ class Scheduler:
             await self.watched.caught_up()
         await self.cycle.run()
 
-    async def _tick(self) -> None:
+    async def _tick(self, beside: Callable[[], None] = lambda: None) -> None:
         while True:
             await self._clock.sleep(TICK)
             self.intake.tick()
+            beside()
 
 
 def _wakeups(profiles: Mapping[str, Profile], cluster: Cluster) -> dict[str, Wakeups]:
@@ -213,7 +228,7 @@ def _wakeups(profiles: Mapping[str, Profile], cluster: Cluster) -> dict[str, Wak
         table = wakeups.stock(
             affinity=affinity if isinstance(affinity, NodeAffinity) else None,
             fit=fit if isinstance(fit, NodeResourcesFit) else None,
-            zones=ZoneCheck(cluster, [rule for rule in profile.filters if isinstance(rule, TopologyReports)]),
+            zones=ZoneCheck(cluster, [rule for rule in profile.filters if isinstance(rule, AwaitedNodesFilter)]),
         )
         found[name] = Wakeups({**table, DynamicResources.name: (CLASS_CHANGED,)})
     return found
@@ -222,7 +237,7 @@ def _wakeups(profiles: Mapping[str, Profile], cluster: Cluster) -> dict[str, Wak
 class ZoneCheck:
     """Asks about the zones of one node, for queueing hints: the engine, and whether the zones are known at all."""
 
-    def __init__(self, cluster: Cluster, reports: Sequence[TopologyReports] = ()) -> None:
+    def __init__(self, cluster: Cluster, reports: Sequence[AwaitedNodesFilter] = ()) -> None:
         self._cluster, self._reports = cluster, reports
 
     def refuses(self, pod: Pod, node: str) -> bool:

@@ -259,6 +259,12 @@ class Metrics:
         self.binding_seconds = made.histogram(
             "numalign_binding_duration_seconds", "Binding latency, by outcome.", ATTEMPT_BOUNDS, OUTCOME
         )
+        self.extender_seconds = made.histogram(
+            "numalign_extender_request_duration_seconds",
+            "Duration of requests of the scheduler extender protocol, by verb and status code.",
+            metrics.exponential(0.0001, 2, 15),
+            ("verb", "code"),
+        )
         made.read(
             Read("counter", "numalign_bindings_total", "Number of bindings, by outcome.", OUTCOME),
             self.binding_seconds.counts,

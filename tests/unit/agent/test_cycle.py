@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from numalign.agent import cycle
 from numalign.agent.publish import startuptaint
@@ -101,6 +102,57 @@ def test_a_taint_that_cannot_be_removed_at_once_is_removed_later(monkeypatch: py
         async with town.agent(script, untaint=True):
             await later(2 * PERIOD)
         assert taints(town) == ["example.com/gpu"]
+
+    played(story)
+
+
+@pytest.mark.parametrize("mode, words", [("own", "v1;away"), ("rte", None)])
+def test_a_kubelet_that_does_not_answer_is_reported_with_what_was_known_before(mode: Any, words: str | None) -> None:
+    async def story(town: Town, script: Script) -> None:
+        async with town.agent(script, mode=mode):
+            await later(1)
+            before = town.read()
+            script.away = True
+            await later(PERIOD)
+            report = town.report()
+            assert report is not None
+            found = {each["name"]: each["value"] for each in report["attributes"]}
+            assert found.get("numalign.io/kubelet-state") == words
+            facts = structs.replace(town.read().facts, kubelet_away=None)
+            assert structs.replace(town.read(), facts=facts) == before
+            script.away = False
+            await later(PERIOD)
+            assert town.read() == before
+
+    played(story)
+
+
+def test_an_agent_that_never_saw_its_kubelet_adds_that_to_the_report_of_the_process_before_it() -> None:
+    async def story(town: Town, script: Script) -> None:
+        script.away = True
+        async with town.agent(script):
+            await later(PERIOD)
+        assert town.report() is None
+        script.away = False
+        async with town.agent(script):
+            await later(1)
+        before, script.away = town.read(), True
+        async with town.agent(script, "second"):
+            await later(1)
+        assert town.read() == structs.replace(before, facts=structs.replace(before.facts, kubelet_away=True))
+
+    played(story)
+
+
+def test_a_report_of_another_publisher_is_left_as_it_is() -> None:
+    async def story(town: Town, script: Script) -> None:
+        async with town.agent(script):
+            await later(1)
+        town.api.patch(RESOURCE, NODE, "", Patch("merge", {"zones": []}), manager="rte")
+        script.away = True
+        async with town.agent(script, "second"):
+            await later(1)
+        assert (town.read().zones, town.read().facts.kubelet_away) == ((), None)
 
     played(story)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from numalign.agent.inventory.readings import BROKEN_FOR
 from numalign.api.nrt import publishers
@@ -42,11 +43,13 @@ def played(folder: Path, story: Story) -> None:
 
 
 async def later(node: FileNode, seconds: float) -> None:
-    """Time passes, and all the while the cluster knows nothing that never was."""
+    """Time passes, and all the while the cluster knows nothing that never was. Whether the kubelet answers is no part
+    of a state."""
     for _ in range(round(seconds)):
         await asyncio.sleep(1)
         if node.town.report() is not None:
-            assert node.town.read() in node.truths
+            told = node.town.read()
+            assert structs.replace(told, facts=structs.replace(told.facts, kubelet_away=None)) in node.truths
 
 
 async def mended(node: FileNode) -> None:
@@ -74,6 +77,7 @@ def test_a_kubelet_that_starts_again_frees_nothing(tmp_path: Path, silence: int,
             node.truths[:] = [node.truth()]
             node.silent = True
             await later(node, silence)
+            assert bool(node.town.read().facts.kubelet_away) == (silence > PERIOD)
             node.silent, node.forgetful = False, True
             node.restart()
             await later(node, forgetting)

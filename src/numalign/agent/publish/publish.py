@@ -155,6 +155,17 @@ class Publisher:
         wanted = self._document(topology, None, version)
         return there is not None and is_so_configured(there, wanted.get("attributes", ()))
 
+    async def earlier(self) -> NodeTopology | None:
+        """The report that an earlier process published; None: there is none, or another publisher wrote it."""
+        there, _ = await self._there()
+        signed = there.metadata.annotations.get(SIGNED, "") if there is not None else ""
+        if there is None or not signed or claimed_by(there) or written_by(there, signed):
+            return None
+        try:
+            return normalise.normalise(await self._client.get(TOPOLOGIES.at(self._node)))
+        except errors.NotFound:
+            return None
+
     def _document(
         self, topology: NodeTopology, owner: Mapping[str, str] | None, version: normalise.Version
     ) -> Document:

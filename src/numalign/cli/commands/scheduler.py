@@ -93,8 +93,8 @@ def run(
     from numalign.process import log
 
     log.start("json" if log_format is output.LogForm.JSON else "text", verbosity)
-    read = _configuration(config)
-    shown = _from_files(tls_certificate, tls_key) if tls_certificate or tls_key else _of_our_own(bind_address)
+    read = configuration(config)
+    shown = from_files(tls_certificate, tls_key) if tls_certificate or tls_key else of_our_own(bind_address)
     pages = Pages(bind_address, port, shown, tuple(filter(None, open_paths.split(","))))
     found = access.default(kubeconfig or read.client_connection.kubeconfig)
     try:
@@ -106,12 +106,13 @@ def run(
         output.fail(f"{bind_address}:{port} cannot be served: {problem.strerror or problem}")
 
 
-def _configuration(file: str) -> Configuration:
+def configuration(file: str, otherwise: dict[str, Any] | None = None) -> Configuration:
+    """`otherwise`: what applies without a file. Default: the scheduler's defaults."""
     from numalign.cli import fileio
     from numalign.scheduler import main, settings
 
     if not file:
-        return main.defaults()
+        return settings.read(otherwise, "defaults") if otherwise is not None else main.defaults()
     document = fileio.only(file)
     config = settings.read(document.value, document.place)
     for warning in config.warnings:
@@ -119,7 +120,7 @@ def _configuration(file: str) -> Configuration:
     return config
 
 
-def _from_files(certificate: str, key: str) -> Shown:
+def from_files(certificate: str, key: str) -> Shown:
     from numalign.process.certificates import CertificateFiles, Unusable
 
     if not certificate:
@@ -131,7 +132,7 @@ def _from_files(certificate: str, key: str) -> Shown:
     return Shown(files.context, files)
 
 
-def _of_our_own(address: str) -> Shown | None:
+def of_our_own(address: str) -> Shown | None:
     if address in LOOPBACK:
         return None
 
@@ -148,7 +149,7 @@ def _of_our_own(address: str) -> Shown | None:
         raise BadObject("scheduler run", address, "--bind-address", why) from None
 
 
-async def _settled(scheduler: Scheduler) -> None:
+async def settled(scheduler: Scheduler) -> None:
     """Settles memory once the caches are synced, and again after the kernels are compiled."""
     from numalign.kube.clock import SystemClock
     from numalign.process import tasks
@@ -192,7 +193,7 @@ async def _served(config: Configuration, access: Access, served: Pages) -> None:
             context = served.shown.context if served.shown is not None else None
             await stack.enter_async_context(serve.serving(routes, (served.address, served.port), context))
         beside: dict[str, tasks.Part] = {
-            "settling": _settled(scheduler),
+            "settling": settled(scheduler),
         }
         if served.shown is not None and served.shown.files is not None:
             beside["certificate"] = served.shown.files.follow()

@@ -1,8 +1,8 @@
 """Chooses a node for one pod: filters, zones, scores, and the best node that is certain to admit the pod.
 
 `cycle` calls `choose` once per attempt; `AttemptContext` collects what the attempt depends on beside the pod. The
-engine has charged the pod to the node when `choose` returns one. Nothing else is written. Pure: the same cluster,
-pod and randomness give the same result."""
+extender calls `best` for the nodes that it was asked about. The engine has charged the pod to the node when either
+returns one. Nothing else is written. Pure: the same cluster, pod and randomness give the same result."""
 
 from __future__ import annotations
 
@@ -94,6 +94,13 @@ def choose(attempt: Attempt, profile: Profile, cluster: Cluster, rng: Randomness
         # kube-scheduler has no storm guard.
         attempt = structs.replace(attempt, kept_off={})
     return _by_ranks(attempt, profile, cluster, rng) or _among_all(attempt, profile, cluster, rng)
+
+
+def best(attempt: Attempt, profile: Profile, cluster: Cluster, rows: Rows, rng: Randomness) -> Decision | None:
+    """The pod on the best of these rows, charged; None: none of them is certain to admit it. The caller has applied
+    the other filters."""
+    search = _Search(attempt, profile, cluster, filtering.survey(profile, cluster.engine, attempt.shape, rows))
+    return search.best(rows[search.codes[rows] >= 0], rng)
 
 
 def _by_ranks(attempt: Attempt, profile: Profile, cluster: Cluster, rng: Randomness) -> Chosen | None:

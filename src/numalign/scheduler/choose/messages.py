@@ -42,7 +42,7 @@ def refusal(found: NoNode, pod: Pod, shape: Shape, engine: Engine) -> Refusal:
         reasons.setdefault(plugin, {}).update(dict.fromkeys(refused.reasons))
         for text in refused.reasons:
             counts[text] += len(rows)
-    for group in _zone_groups(found.zones, pod, shape, engine):
+    for group in zone_groups(found.zones, pod, shape, engine):
         text = wording.of_zones(group.answer)
         reasons.setdefault(ZONES, {})[text] = None
         counts[text] += len(group.nodes)
@@ -79,7 +79,8 @@ def _kept_off(found: NoNode) -> dict[int, str]:
     return {row: why for row, why in found.kept_off.items() if row not in hopeless}
 
 
-def _zone_groups(rows: Rows, pod: Pod, shape: Shape, engine: Engine) -> Iterable[Group[Reason]]:
+def zone_groups(rows: Rows, pod: Pod, shape: Shape, engine: Engine) -> Iterable[Group[Reason]]:
+    """The nodes of these rows by the reason why their zones refuse the pod."""
     if not len(rows):
         return ()
     answers, names = explain.of(engine, pod, shape), engine.names

@@ -1,0 +1,204 @@
+"""The real kube-scheduler with our extender: it schedules, and no kubelet rejects what it binds."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import ssl
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import yaml
+from msgspec import Struct
+
+from numalign.lab import controlplane
+from numalign.process import certificates
+from numalign.process.certificates import Validity
+from tests.conftest import require
+from tests.embedded import clusters, kubectl
+from tests.embedded.clusters import Up
+from tests.embedded.kubectl import Kubectl, Like
+from tests.embedded.test_real_scheduler import complaints, scheduling
+
+WAYS = {"with its bind verb": "", "with kube-scheduler's own binder": "--no-bind"}
+
+
+class Keys(Struct, frozen=True):
+    """Files of an authority, the extender and kube-scheduler."""
+
+    folder: Path
+
+    @property
+    def authority(self) -> Path:
+        return self.folder / "ca.crt"
+
+    def server(self, end: str) -> Path:
+        return self.folder / f"server.{end}"
+
+    def client(self, end: str) -> Path:
+        return self.folder / f"client.{end}"
+
+    def context(self) -> ssl.SSLContext:
+        made = ssl.create_default_context(cafile=str(self.authority))
+        made.load_cert_chain(self.client("crt"), self.client("key"))
+        return made
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Keys:
+    found = Keys(tmp_path_factory.mktemp("keys"))
+    issuer = certificates.authority("test", Validity.of(datetime.now(UTC)))
+    found.authority.write_text(issuer.certificate())
+    for place, pair in (
+        (found.server, issuer.issue("extender", ["127.0.0.1"])),
+        (found.client, issuer.issue_client("kube-scheduler")),
+    ):
+        place("crt").write_text(pair.certificate)
+        place("key").write_text(pair.key)
+    return found
+
+
+@contextlib.contextmanager
+def extending(folder: Path, up: Up, keys: Keys) -> Iterator[str]:
+    """An extender of the cluster; its URL."""
+    port = controlplane.free_port()
+    words = (
+        f"extender run --kubeconfig {up.kubeconfig} --port {port} --pages-port 0 --client-ca {keys.authority}"
+        f" --tls-certificate {keys.server('crt')} --tls-key {keys.server('key')}"
+    )
+    with (folder / "extender.log").open("ab") as said:
+        process = subprocess.Popen(clusters.numalign(words), stdout=said, stderr=said)
+        try:
+            url = f"https://127.0.0.1:{port}"
+            clusters.awaited(lambda: answers(url, keys) == 200)
+            yield url
+        finally:
+            process.terminate()
+            assert process.wait(30) == 0
+
+
+def answers(url: str, keys: Keys, body: bytes = b'{"Pod":{},"NodeNames":[]}', path: str = "/filter") -> int:
+    """The status code; 0: nobody listens."""
+    request = urllib.request.Request(url + path, body, {"Content-Type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, timeout=10, context=keys.context()) as answer:
+            json.loads(answer.read())
+            return int(answer.status)
+    except urllib.error.HTTPError as problem:
+        with problem:
+            return problem.code
+    except urllib.error.URLError:
+        return 0
+
+
+def command(folder: Path, up: Up, keys: Keys, url: str, option: str) -> list[str]:
+    """kube-scheduler, configured as `numalign extender config` says."""
+    program = kubectl.program("kube-scheduler")
+    require(program, "Go, to build kube-scheduler")
+    existing = folder / "before.yaml"
+    connection = {"kubeconfig": str(up.kubeconfig), "qps": 500, "burst": 1000}
+    existing.write_text(
+        json.dumps(
+            {
+                "apiVersion": "kubescheduler.config.k8s.io/v1",
+                "kind": "KubeSchedulerConfiguration",
+                "clientConnection": connection,
+            }
+        )
+    )
+    words = (
+        f"extender config --url {url} --certificate-authority {keys.authority} -f {existing}"
+        f" --client-certificate {keys.client('crt')} --client-key {keys.client('key')} {option}"
+    )
+    file = folder / "scheduler.yaml"
+    file.write_text(subprocess.run(clusters.numalign(words), check=True, capture_output=True, text=True).stdout)
+    return [str(program), f"--config={file}", "--secure-port=0"]
+
+
+def workload(name: str, replicas: int, **wants: str) -> str:
+    labels = {"app": name}
+    container = {"name": "main", "image": "a", "resources": {"limits": {"memory": "100Mi", **wants}}}
+    return yaml.safe_dump(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": name},
+            "spec": {
+                "replicas": replicas,
+                "selector": {"matchLabels": labels},
+                "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+            },
+        }
+    )
+
+
+NO_ZONE = (
+    "0/4 nodes are available: 4 cannot align container (container main needs 10 CPUs in one zone, best zone has 6..."
+)
+
+
+@pytest.mark.parametrize("option", WAYS.values(), ids=WAYS)
+def test_a_burst_through_the_extender_fills_every_zone_and_nothing_bounces(
+    tmp_path: Path, anywhere: Kubectl, keys: Keys, option: str
+) -> None:
+    """Four nodes of two zones with 16 CPUs: two pods of ten CPUs fit on each. By totals a third one would."""
+    with (
+        clusters.up(tmp_path, "--nodes 4 --machine 2x16 --no-blind-scheduler") as up,
+        extending(tmp_path, up, keys) as url,
+        scheduling(tmp_path, command(tmp_path, up, keys, url, option)) as log,
+    ):
+        client = anywhere._replace(kubeconfig=up.kubeconfig)
+        client.said("apply -f -", workload("train", 10, cpu="10"))
+        client.said("wait deployment/train --for=jsonpath={.status.readyReplicas}=8 --timeout=25s")
+        client.said("create deployment plain --image=a --replicas=20")
+        client.said("rollout status deployment/plain --timeout=25s")
+        clusters.awaited(lambda: len(waiting(client)) == 2)
+        reason = "get pod {} -o jsonpath={{.status.conditions[0].message}}"
+        clusters.awaited(lambda: all(client.said(reason.format(name)) for name in waiting(client)))
+        told = [client.said(reason.format(name)) for name in waiting(client)]
+    assert told == [Like(NO_ZONE)] * 2
+    assert complaints(log) == []
+
+
+def waiting(client: Kubectl) -> list[str]:
+    """The pods that wait; none has failed."""
+    each = "{range.items[*]}{.metadata.name}={.status.phase}{.status.reason};{end}"
+    phases = client.said(f"get pods -l app=train -o jsonpath={each}")
+    found = dict(each.split("=") for each in phases.split(";") if each)
+    assert set(found.values()) <= {"Running", "Pending"}, found
+    return [name for name, phase in found.items() if phase == "Pending"]
+
+
+def refused_by_size(url: str, keys: Keys, size: int) -> int:
+    """The status code after the head of a request of that size."""
+    connection = http.client.HTTPSConnection(url.removeprefix("https://"), timeout=10, context=keys.context())
+    with contextlib.closing(connection):
+        connection.putrequest("POST", "/filter")
+        connection.putheader("Content-Length", str(size))
+        connection.endheaders()
+        return connection.getresponse().status
+
+
+def test_strangers_and_bad_requests_get_a_clear_status_and_the_extender_lives(tmp_path: Path, keys: Keys) -> None:
+    with clusters.up(tmp_path, "--nodes 1") as up, extending(tmp_path, up, keys) as url:
+        stranger = ssl.create_default_context(cafile=str(keys.authority))
+        with pytest.raises(OSError):  # noqa: PT011  (what it reads depends on when the server hangs up)
+            urllib.request.urlopen(f"{url}/filter", b"{}", timeout=10, context=stranger)
+        codes = {
+            "no JSON": answers(url, keys, b"{"),
+            "no pod": answers(url, keys, b"{}"),
+            "a list": answers(url, keys, b"[]"),
+            "odd types": answers(url, keys, b'{"Pod":{"spec":{"containers":7}},"NodeNames":["a"]}'),
+            "names that are none": answers(url, keys, b'{"Pod":{},"NodeNames":[7]}'),
+            "too large": refused_by_size(url, keys, 100 << 20),
+            "unknown verb": answers(url, keys, path="/evict"),
+            "nothing bound": answers(url, keys, b"{}", path="/bind"),
+        }
+        assert codes == {**dict.fromkeys(codes, 400), "too large": 413, "unknown verb": 404}
+        assert answers(url, keys) == 200

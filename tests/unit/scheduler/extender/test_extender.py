@@ -1,0 +1,252 @@
+"""What kube-scheduler is told about its pods: nodes that admit them, the node to prefer, and why none will do."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from msgspec import structs
+
+from numalign.api.objects.pod import Pod
+from numalign.kube import binding
+from numalign.kube.binding import BindingResult, Outcome
+from numalign.kube.client import Client
+from numalign.placement.explain import wording
+from numalign.scheduler import placementannotation
+from numalign.scheduler.choose.choose import AttemptContext
+from numalign.scheduler.choose.stormguard import StormGuard
+from numalign.scheduler.extender.extender import HIGHEST, HOLD, UNKNOWN_NODE, Extender
+from numalign.scheduler.extender.protocol import BindingArgs, ExtenderArgs, FilterResult, NodeList
+from numalign.scheduler.queue.nominations import Nominations
+from tests.unit.scheduler import servers, waitingpods
+from tests.unit.scheduler.servers import Servers, trainer
+
+TOO_LARGE = "cannot align container (container main needs 5 nvidia.com/gpu in one zone, best zone has 4"
+
+
+class Asked:
+    """An extender of a few servers, a clock to turn, and kube-scheduler's side of the questions."""
+
+    def __init__(self, *nodes: str, reports: bool = True) -> None:
+        self.servers, self.now, self.sent = Servers(*nodes, reports=reports), 100.0, list[tuple[str, str, Any]]()
+        clock = SimpleNamespace(now=lambda: self.now)
+        client = cast(Client, SimpleNamespace(sender=SimpleNamespace(clock=clock)))
+        cluster = self.servers.cluster
+        self.rejections = StormGuard()
+        context = AttemptContext(cluster, Nominations(), self.rejections)
+        profiles = {"default-scheduler": self.servers.profile}
+        self.extender = Extender(cluster, profiles, context, client, rng=Random(1))
+        self.nodes = nodes
+
+    def filter(self, pod: Pod, *nodes: str) -> FilterResult:
+        return self.extender.filter(ExtenderArgs(pod, node_names=nodes or self.nodes))
+
+    def passing(self, pod: Pod, *nodes: str) -> tuple[str, ...]:
+        found = self.filter(pod, *nodes)
+        assert found.node_names is not None
+        return found.node_names
+
+    def scores(self, pod: Pod, *nodes: str) -> dict[str, int]:
+        found = self.extender.prioritize(ExtenderArgs(pod, node_names=nodes or self.nodes))
+        return {each.host: each.score for each in found}
+
+    def chosen(self, pod: Pod) -> str:
+        """What kube-scheduler does: filter, then scores unless one node is left. Empty: it is refused."""
+        passing = self.passing(pod)
+        if len(passing) < 2:
+            return passing[0] if passing else ""
+        scores = self.scores(pod, *passing)
+        return max(scores, key=lambda name: scores[name])
+
+    def seen(self, pod: Pod, node: str) -> None:
+        """The watch shows the pod on a node."""
+        self.servers.cluster.pod(servers.on(pod, node), self.now)
+
+    def bind(self, pod: Pod, node: str) -> str:
+        meta = pod.metadata
+        return asyncio.run(self.extender.bind(BindingArgs(meta.name, meta.namespace, meta.uid, node))).error
+
+
+@pytest.fixture
+def bound(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
+    """The Bindings that the API server got and accepted: node and annotations."""
+    got = list[tuple[str, Any]]()
+
+    async def bind(_: Client, pod: object, node: str, annotations: Any, **__: object) -> BindingResult:
+        got.append((node, annotations))
+        return binding.DONE
+
+    monkeypatch.setattr(binding, "bind", bind)
+    return got
+
+
+def test_nodes_that_admit_the_pod_pass_in_the_order_asked() -> None:
+    assert Asked("a", "b", "c").passing(trainer("p"), "c", "a") == ("c", "a")
+
+
+def test_a_pod_that_no_zone_can_take_has_its_sentence_on_every_node_and_evictions_do_not_help() -> None:
+    """kube-scheduler's preemption does not know zones: it would evict pods for nothing."""
+    found = Asked("a", "b").filter(trainer("p", gpus=5))
+    assert (found.node_names, found.failed_nodes, found.error) == ((), {}, "")
+    assert list(found.failed_and_unresolvable_nodes) == ["a", "b"]
+    assert all(text.startswith(TOO_LARGE) for text in found.failed_and_unresolvable_nodes.values())
+    assert len(set(found.failed_and_unresolvable_nodes.values())) == 1, "kube-scheduler counts equal texts together"
+
+
+def test_a_pod_that_no_kubelet_aligns_passes_everywhere_and_is_not_charged() -> None:
+    asked = Asked("a", "b")
+    plain = waitingpods.pod("p", {"containers": [{"name": "main"}]})
+    assert asked.passing(plain) == ("a", "b")
+    assert asked.scores(plain) == {"a": 0, "b": 0}
+    assert asked.extender.held == 0
+
+
+def test_one_node_has_the_highest_score_and_the_pod_is_charged_to_it() -> None:
+    asked = Asked("a", "b", "c")
+    pod = trainer("p", gpus=3)
+    scores = asked.scores(pod)
+    (best,) = [name for name, score in scores.items() if score == HIGHEST]
+    assert max(score for name, score in scores.items() if name != best) < HIGHEST
+    assert asked.servers.cluster.assumed[pod.metadata.uid].decision.node == best
+
+
+def test_a_burst_of_pods_that_is_asked_about_before_any_binding_is_seen_fits_together() -> None:
+    """Four zones with four GPUs each: four pods of three GPUs, and not one more."""
+    asked = Asked("a", "b")
+    assert sorted(asked.chosen(trainer(f"p{n}", gpus=3)) for n in range(5)) == ["", "a", "a", "b", "b"]
+
+
+def test_a_single_node_that_is_left_is_charged_at_once_because_no_scores_are_asked_for() -> None:
+    asked = Asked("a")
+    assert [asked.passing(trainer(f"p{n}", gpus=4)) for n in range(3)] == [("a",), ("a",), ()]
+
+
+def test_a_pod_that_is_asked_about_again_is_charged_once() -> None:
+    asked = Asked("a")
+    assert {asked.chosen(trainer("p", gpus=4)) for _ in range(5)} == {"a"}
+    assert asked.extender.held == 1
+
+
+def test_a_charge_ends_after_a_while_when_no_binding_is_seen() -> None:
+    asked = Asked("a")
+    for name in ("p", "q"):
+        asked.chosen(trainer(name, gpus=4))
+    asked.now += HOLD - 1
+    asked.extender.tick()
+    assert asked.chosen(trainer("r", gpus=4)) == ""
+    asked.now += 1
+    asked.extender.tick()
+    assert (asked.chosen(trainer("r", gpus=4)), asked.extender.held) == ("a", 1)
+
+
+def test_a_binding_that_is_seen_keeps_the_charge() -> None:
+    asked = Asked("a")
+    for name in ("p", "q"):
+        asked.chosen(trainer(name, gpus=4))
+        asked.seen(trainer(name, gpus=4), "a")
+    asked.now += 10 * HOLD
+    asked.extender.tick()
+    assert (asked.chosen(trainer("r", gpus=4)), asked.extender.held) == ("", 0)
+
+
+def test_where_kube_scheduler_chose_another_node_the_charge_moves_there() -> None:
+    asked = Asked("a", "b")
+    pod = trainer("p", gpus=4)
+    chosen = asked.chosen(pod)
+    other = "b" if chosen == "a" else "a"
+    asked.seen(pod, other)
+    assert asked.servers.cluster.pods_on(chosen) == ()
+    assert [each.metadata.name for each in asked.servers.cluster.pods_on(other)] == ["p"]
+
+
+def test_a_node_that_the_watch_has_not_shown_does_not_pass_and_says_so() -> None:
+    found = Asked("a").filter(trainer("p", gpus=5), "new")
+    assert found.failed_and_unresolvable_nodes == {"new": UNKNOWN_NODE}
+    assert Asked("a").passing(trainer("p"), "new", "a") == ("a",)
+
+
+def test_a_node_without_a_report_is_not_used_blindly() -> None:
+    asked = Asked("a", reports=False)
+    found = asked.filter(trainer("p"))
+    assert found.failed_and_unresolvable_nodes == {"a": "node(s) had no topology report yet"}
+
+
+def test_a_node_that_rejected_such_a_pod_is_avoided_for_a_while() -> None:
+    asked = Asked("a", "b")
+    shape = asked.servers.cluster.engine.shape(trainer("p")).number
+    asked.rejections.rejected(shape, "a", "TopologyAffinityError", asked.now)
+    assert asked.passing(trainer("p")) == ("b",)
+    (reason,) = asked.filter(trainer("p"), "a").failed_and_unresolvable_nodes.values()
+    assert reason.startswith(wording.REJECTED)
+
+
+def test_a_pod_with_an_annotation_that_makes_no_sense_is_refused_with_the_reason() -> None:
+    pod = trainer("p")
+    wrong = structs.replace(pod.metadata, annotations={"numalign.io/strictness": "sideways"})
+    found = Asked("a").filter(structs.replace(pod, metadata=wrong))
+    assert found.node_names == ()
+    assert all("sideways" in each for each in found.failed_and_unresolvable_nodes.values())
+
+
+def test_whole_nodes_come_back_as_they_were_sent() -> None:
+    asked = Asked("a", "b")
+    nodes = NodeList(({"metadata": {"name": "b"}, "odd": [1, {}]}, {"metadata": {"name": "zzz"}}, {"metadata": 7}))
+    found = asked.extender.filter(ExtenderArgs(trainer("p"), nodes=nodes))
+    assert (found.node_names, found.nodes) == (None, NodeList(nodes.items[:1]))
+
+
+def test_a_bind_writes_the_zones_that_the_pod_will_get(bound: list[tuple[str, Any]]) -> None:
+    asked = Asked("a", "b")
+    pod = trainer("p", gpus=3)
+    node = asked.chosen(pod)
+    assert asked.bind(pod, node) == ""
+    ((where, annotations),) = bound
+    assert where == node
+    assert annotations[placementannotation.NAME].startswith("v1;main=")
+    asked.now += 10 * HOLD
+    asked.extender.tick()
+    assert asked.servers.cluster.assumed[pod.metadata.uid].is_bound, "it stays charged until the watch shows it"
+
+
+def test_a_bind_to_another_node_is_charged_there(bound: list[tuple[str, Any]]) -> None:
+    asked = Asked("a", "b")
+    pod = trainer("p", gpus=3)
+    other = "b" if asked.chosen(pod) == "a" else "a"
+    assert (asked.bind(pod, other), [node for node, _ in bound]) == ("", [other])
+    assert asked.servers.cluster.assumed[pod.metadata.uid].decision.node == other
+
+
+def test_a_bind_to_a_node_that_would_reject_the_pod_is_refused(bound: list[tuple[str, Any]]) -> None:
+    asked = Asked("a", "b")
+    for n in range(2):
+        asked.servers.cluster.pod(servers.on(trainer(f"old-{n}", gpus=4), "b"), asked.now)
+    pod = trainer("p", gpus=4)
+    assert asked.chosen(pod) == "a"
+    assert asked.bind(pod, "b").startswith("node b would reject pod default/p: ")
+    assert bound == []
+
+
+def test_a_bind_of_a_pod_that_no_kubelet_aligns_is_passed_on(bound: list[tuple[str, Any]]) -> None:
+    asked = Asked("a")
+    assert asked.bind(waitingpods.pod("p", {"containers": [{"name": "main"}]}), "a") == ""
+    assert bound == [("a", {})]
+
+
+@pytest.mark.parametrize("outcome, stays", [(Outcome.REFUSED, False), (Outcome.GONE, False), (Outcome.UNKNOWN, True)])
+def test_a_bind_that_fails_frees_the_zones_unless_the_pod_may_be_bound(
+    outcome: Outcome, stays: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def bind(*_: object, **__: object) -> BindingResult:
+        return BindingResult(outcome, "the reason")
+
+    monkeypatch.setattr(binding, "bind", bind)
+    asked = Asked("a")
+    pod = trainer("p", gpus=4)
+    asked.chosen(pod)
+    assert asked.bind(pod, "a") == "the reason"
+    asked.now += 10 * HOLD
+    asked.extender.tick()
+    assert (pod.metadata.uid in asked.servers.cluster.assumed) is stays
