@@ -158,8 +158,10 @@ class Publisher:
     async def earlier(self) -> NodeTopology | None:
         """The report that an earlier process published; None: there is none, or another publisher wrote it."""
         there, _ = await self._there()
-        signed = there.metadata.annotations.get(SIGNED, "") if there is not None else ""
-        if there is None or not signed or claimed_by(there) or written_by(there, signed):
+        signed = there.metadata.annotations.get(publishers.SIGNED, "") if there is not None else ""
+        if there is None or not signed or publishers.claimed_by(there.metadata):
+            return None
+        if publishers.written_by(there.metadata, signed):
             return None
         try:
             return normalise.normalise(await self._client.get(TOPOLOGIES.at(self._node)))

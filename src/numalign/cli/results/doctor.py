@@ -217,7 +217,7 @@ def walk_text(walk: WalkOutput) -> str:
         for each in step.findings:
             page.add(f"{each.check}, {named(each.where)}: {each.seen}", indent=2 * INDENT)
             page.add(f"fix: {each.fix}", indent=2 * INDENT)
-        for each_skipped in step.skipped:
-            page.add(f"{each_skipped} was not judged", indent=2 * INDENT)
+        if step.skipped:
+            page.add(f"not judged: {', '.join(step.skipped)}", indent=2 * INDENT)
     page.add(Text(f"{len(walk.steps) + 1}. what the scheduler's rules say", "bold"))
     return f"{page.text()}\n{explaindraw.drawn(walk.explanation, every=False)}"
