@@ -168,7 +168,7 @@ def test_the_walk_ends_in_the_explanation(tmp_path: Path) -> None:
     assert lines[0].startswith("1. NodeResourceTopology is defined")
     assert "3. every node has a current report (2 reports, 2 nodes for pods)" in result.stdout
     assert "0 of 2 nodes can take the pod" in result.stdout
-    assert "best zone has 1" in result.stdout
+    assert "with 1 nvidia.com/gpu instead of 4" in result.stdout
 
 
 def test_a_pod_may_be_named_in_three_ways(tmp_path: Path) -> None:
