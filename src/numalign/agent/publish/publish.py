@@ -111,6 +111,10 @@ class Manner(Struct, frozen=True, kw_only=True):
     """Seconds between two reads of the object."""
     untaint: bool = False
     """Whether to remove the start-up taint from the Node once its report is published."""
+    fingerprint: bool = True
+    """Whether the report has the fingerprint of the node's pods."""
+    paused: bool = False
+    """Whether the agent reads the node and publishes nothing."""
 
 
 class Publisher:
