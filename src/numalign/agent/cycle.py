@@ -154,6 +154,10 @@ class Agent:
         return None if self.standing.confirmed_at is None else self._clock.now() - self.standing.confirmed_at
 
     @property
+    def is_paused(self) -> bool:
+        return self._manner.paused
+
+    @property
     def other(self) -> str:
         """The other publisher of this node's report; empty: none."""
         return self._publisher.guard.other
@@ -183,7 +187,7 @@ class Agent:
             self._last = await self._without_kubelet()
         else:
             return
-        if self._last is not None:
+        if self._last is not None and not self._manner.paused:
             await self._publish(self._last, started, check=check, periodic=reasons == {PERIOD})
 
     async def _without_kubelet(self) -> NodeTopology | None:
@@ -195,7 +199,8 @@ class Agent:
         return structs.replace(last, facts=structs.replace(last.facts, kubelet_away=True)) if last else None
 
     def _report(self, inventory: Inventory) -> NodeTopology:
-        return inventory.report(self._name, self._manner.mode, self._manner.left_out)
+        report = inventory.report(self._name, self._manner.mode, self._manner.left_out)
+        return report if self._manner.fingerprint else structs.replace(report, fingerprint=None)
 
     async def _settled(self, look: Snapshot) -> Snapshot:
         """Drops a doubt about the kubelet's configuration if the same was already published."""

@@ -41,6 +41,8 @@ READY_WITHIN: Final = 3
 def status_pages(agent: Agent, period: float) -> dict[str, Page]:
     def readiness(_: PageRequest) -> PageResponse:
         age = agent.age()
+        if agent.is_paused:
+            return PageResponse("ok: publishing is paused by --no-publish\n")
         if age is not None and age <= READY_WITHIN * period:
             return PageResponse(f"ok: the report was correct {age:.0f} s ago\n")
         other = agent.other
