@@ -44,7 +44,8 @@ def test_a_proposal_starts_reserves_the_sum_and_has_no_findings_whatever_the_mac
 @pytest.mark.parametrize("minor", MINORS, ids=str)
 def test_every_preset_gets_one(name: str, minor: Minor) -> None:
     machine = presets.machine(name)
-    assert kubeletfile.judged(kubeletfile.proposed(machine, Wish(), minor), "x", machine, minor) == []
+    found = kubeletfile.judged(kubeletfile.proposed(machine, Wish(), minor), "x", machine, minor)
+    assert [each.id for each in found] == (["too-many-zones"] if name == "superchip-34" else [])
 
 
 def test_options_bring_the_gates_that_their_minor_wants() -> None:
