@@ -23,6 +23,7 @@ from numalign.cli.commands import (
     deploycluster,
     deployhost,
     deviceplugin,
+    doctor,
     explain,
     extender,
     kubelet,
@@ -86,6 +87,7 @@ app.add_typer(scheduler.app, name="scheduler")
 app.add_typer(extender.app, name="extender")
 app.add_typer(explain.app, name="explain")
 app.add_typer(topology.app)
+app.add_typer(doctor.app)
 app.add_typer(scenario.app, name="scenario")
 app.add_typer(kubelet.app, name="kubelet")
 app.add_typer(agent.app, name="agent")

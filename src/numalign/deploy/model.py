@@ -55,7 +55,9 @@ class Image(Part, frozen=True, kw_only=True):
     """With those of `global.imagePullSecrets`."""
 
 
-class Global(Part, frozen=True, kw_only=True):
+class Global(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Shared with other charts where this one is a part of a larger one, so it may have more fields."""
+
     image_registry: str = ""
     image_tag: str = ""
     image_pull_secrets: list[str] = []

@@ -87,8 +87,9 @@ def _check(field: Field, info: inspect.Type) -> None:
 
 def _check_struct(field: Field, info: inspect.StructType) -> None:
     known = {each.encode_name: each for each in info.fields}
-    fields.only(field, known)
-    for key in fields.named(field):
+    if info.forbid_unknown_fields:
+        fields.only(field, known)
+    for key in fields.named(field).keys() & known:
         inner = field.at(key)
         if not inner.given:
             raise inner.bad("null; leave the field out for its default")
