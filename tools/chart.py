@@ -22,6 +22,7 @@ def files() -> dict[Path, str]:
         "values.schema.json": schema(),
         "files/rights.json": {
             "scheduler": [right(each) for each in rights.SCHEDULER],
+            "extender": [right(each) for each in rights.EXTENDER],
             "agent": [right(each) for each in rights.AGENT],
             "gc": [right(each) for each in rights.COLLECTOR],
         },

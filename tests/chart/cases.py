@@ -28,6 +28,29 @@ CASES: Final[dict[str, tuple[Object, Release]]] = {
     "only the scheduler": ({"agent": {"enabled": False}, "crds": {"install": False}}, PLAIN),
     "the only scheduler": ({"scheduler": {"mode": "only", "replicas": 3}}, PLAIN),
     "the only scheduler under its one name": ({"scheduler": {"mode": "only", "name": "default-scheduler"}}, PLAIN),
+    "an extender": (
+        {
+            "scheduler": {
+                "mode": "extender",
+                "tls": {"secretName": "server"},
+                "extender": {"clientCaSecret": "clients", "clusterIp": "10.96.0.99"},
+            },
+            "networkPolicy": {"enabled": True},
+        },
+        PLAIN,
+    ),
+    "an extender that does not bind": (
+        {
+            "scheduler": {
+                "mode": "extender",
+                "replicas": 0,
+                "updateStrategy": {"type": "RollingUpdate"},
+                "tls": {"certManager": {"enabled": True, "issuerRef": {"name": "ca"}}},
+                "extender": {"clientCaSecret": "clients", "bind": False},
+            }
+        },
+        ALL_APIS,
+    ),
     "one replica without lease": (
         {"scheduler": {"replicas": 1, "config": {"leaderElection": {"leaderElect": False}}}},
         PLAIN,

@@ -177,6 +177,19 @@ class PluginCache(Part, frozen=True, kw_only=True):
     informer_mode: Literal["", "Shared", "Dedicated"] = ""
 
 
+class Extender(Part, frozen=True, kw_only=True):
+    """For mode `extender`. kube-scheduler and the extender know each other by certificates."""
+
+    port: Port = 8443
+    client_ca_secret: Subdomain = ""
+    """A Secret whose `ca.crt` verifies the client certificate of kube-scheduler."""
+    cluster_ip: Annotated[str, Meta(pattern=r"^[0-9a-f.:]*$")] = ""
+    """A fixed address of the Service: kube-scheduler asks by address, because it does not use the cluster's DNS."""
+    bind: bool = True
+    """Whether the extender binds the pods that it is asked about, which needs the right to do so."""
+    hold: Annotated[int, Meta(ge=1, le=600)] = 5
+
+
 class Service(Part, frozen=True, kw_only=True):
     enabled: bool = True
     annotations: Texts = {}
@@ -184,11 +197,13 @@ class Service(Part, frozen=True, kw_only=True):
 
 class Scheduler(Pods, frozen=True, kw_only=True):
     enabled: bool = True
-    mode: Literal["secondary", "only"] = "secondary"
-    """`secondary`: beside kube-scheduler, for pods that name it; `only`: for all pods, by kube-scheduler's lease."""
+    mode: Literal["secondary", "only", "extender"] = "secondary"
+    """`secondary`: beside kube-scheduler, for pods that name it; `only`: for all pods, by kube-scheduler's lease;
+    `extender`: schedules nothing, and answers a kube-scheduler that asks about zones."""
     name: SchedulerName = "numalign"
     """What pods write into spec.schedulerName."""
     replicas: Annotated[int, Meta(ge=0, le=10)] = 2
+    """At most one counts in mode `extender`: two would not know of each other's charges."""
     config: Fragment = {}
     """Fields of a KubeSchedulerConfiguration. Each replaces the field that the settings below make; those of
     leaderElection one by one."""
@@ -200,6 +215,7 @@ class Scheduler(Pods, frozen=True, kw_only=True):
     preemption_mode: Literal["", "Enabled", "Disabled"] = ""
     cache: PluginCache = PluginCache()
     leader_election: LeaderElection = LeaderElection()
+    extender: Extender = Extender()
     bind_address: str = "0.0.0.0"
     port: Port = 10259
     tls: Tls = Tls()
