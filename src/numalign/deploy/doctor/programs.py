@@ -259,8 +259,7 @@ def _ails(view: View, pod: Pod | None) -> str:
 
 
 def _startup_taint(view: View) -> Iterator[Sighting]:
-    for node in view.observed.nodes:
-        name = node.metadata.name
+    for name, node in view.nodes.items():
         if name in view.reports and any(taint.key == publishers.STARTUP_TAINT for taint in node.spec.taints):
             yield Sighting(
                 node=name,
