@@ -32,6 +32,7 @@ from numalign.lab import accounts, spec
 from numalign.lab.accounts import AnyObject
 from numalign.lab.spec import LabSpec, NodeSpec
 from tests.embedded import wards
+from tests.lab import reals
 from tests.lab.labs import Labs
 from tests.lab.live import Live, guaranteed
 
@@ -295,3 +296,34 @@ def test_the_rights_of_the_table_are_enough_and_with_fewer_the_doctor_says_so(la
     with there(lab, *granted):
         unread = lab.run(as_agent()).unread
     assert set(unread) <= {"nodes/proxy"}
+
+
+WRONG: Mapping[str, Any] = {
+    "topologyManagerPolicy": "best-effort",
+    "cpuManagerReconcilePeriod": "20s",
+    "reservedSystemCPUs": "",
+    "kubeReserved": {"cpu": "1", "memory": "924Mi"},
+    "memoryManagerPolicy": "None",
+    "reservedMemory": [{"numaNode": 0, "limits": {"memory": "5Gi"}}],
+}
+BARE: Mapping[str, Any] = {"memoryManagerPolicy": "None", "reservedMemory": []}
+
+
+@pytest.mark.slow
+def test_kubelets_without_an_agent_are_asked_through_the_api_server() -> None:
+    """Only in labs with real containers the API server has credentials for kubelets."""
+    reals.need(2)
+    machine = presets.machine("2x16")
+    wanted = (spec.node("wrong", machine, more=WRONG), spec.node("bare", machine, more=BARE))
+    lab = LabSpec(name=f"asked-{os.getpid()}", nodes=wanted, runtime="containerd", controllers=False)
+    with Live.up(lab) as live:
+        wrong, bare = judged(live, "wrong"), judged(live, "bare")
+    assert ids(wrong) - {"publisher-missing"} == {
+        "report-missing",
+        "topology-policy-best-effort",
+        "cpu-reconcile-period",
+        "reserved-cpus-unset",
+        "memory-manager-off",
+        "reserved-memory-wrong",
+    }
+    assert ids(bare) - {"publisher-missing"} == {"report-missing", "memory-manager-off", "reserved-memory-missing"}
