@@ -10,6 +10,7 @@ from numalign.deploy.release import CERT_MANAGER, MONITORING, OPENSHIFT, Release
 
 Object = dict[str, Any]
 MONITORED: Final[Object] = {each: {"enabled": True} for each in ("podMonitor", "serviceMonitor", "prometheusRule")}
+OPTIONAL: Final = ("gc", "networkPolicy", "grafanaDashboard", "criticalPodsQuota")
 ALL_APIS: Final = Release(manager="Helm", api_versions=frozenset({MONITORING, OPENSHIFT, CERT_MANAGER}))
 PLAIN: Final = Release(manager="Helm")
 
@@ -20,7 +21,7 @@ def _preset(name: Preset) -> Object:
 
 CASES: Final[dict[str, tuple[Object, Release]]] = {
     "nothing": ({}, PLAIN),
-    "everything": ({**MONITORED, "gc": {"enabled": True}, "networkPolicy": {"enabled": True}}, ALL_APIS),
+    "everything": ({**MONITORED, **{each: {"enabled": True} for each in OPTIONAL}}, ALL_APIS),
     "an old cluster": ({}, Release(manager="Helm", kube_version="1.31.9")),
     "another release": ({}, Release(manager="Helm", name="numa", namespace="elsewhere")),
     "a long release": ({}, Release(manager="Helm", name="a" * 53, namespace="x")),
@@ -28,6 +29,29 @@ CASES: Final[dict[str, tuple[Object, Release]]] = {
     "only the scheduler": ({"agent": {"enabled": False}, "crds": {"install": False}}, PLAIN),
     "the only scheduler": ({"scheduler": {"mode": "only", "replicas": 3}}, PLAIN),
     "the only scheduler under its one name": ({"scheduler": {"mode": "only", "name": "default-scheduler"}}, PLAIN),
+    "an extender": (
+        {
+            "scheduler": {
+                "mode": "extender",
+                "tls": {"secretName": "server"},
+                "extender": {"clientCaSecret": "clients", "clusterIp": "10.96.0.99"},
+            },
+            "networkPolicy": {"enabled": True},
+        },
+        PLAIN,
+    ),
+    "an extender that does not bind": (
+        {
+            "scheduler": {
+                "mode": "extender",
+                "replicas": 0,
+                "updateStrategy": {"type": "RollingUpdate"},
+                "tls": {"certManager": {"enabled": True, "issuerRef": {"name": "ca"}}},
+                "extender": {"clientCaSecret": "clients", "bind": False},
+            }
+        },
+        ALL_APIS,
+    ),
     "one replica without lease": (
         {"scheduler": {"replicas": 1, "config": {"leaderElection": {"leaderElect": False}}}},
         PLAIN,

@@ -93,12 +93,12 @@ metadata:
 {{- end }}
 {{- end -}}
 
-{{/* Roles and bindings from the table of rights: dict root component settings options [lease] */}}
+{{/* Roles and bindings from the table of rights: dict root component settings options [table] [lease] */}}
 {{- define "numalign.rbac" -}}
 {{- if .root.Values.rbac.create }}
 {{- $rights := .root.Files.Get "files/rights.json" | fromJson }}
 {{- $byNamespace := dict }}
-{{- range $right := get $rights .component }}
+{{- range $right := get $rights (.table | default .component) }}
 {{- $wanted := or (not $right.option) (has $right.option $.options) }}
 {{- $namespace := $right.namespace }}
 {{- $rule := deepCopy $right.rule }}
@@ -170,7 +170,7 @@ subjects:
 {{- end }}
 {{- end -}}
 
-{{/* Its pages in; the API server, DNS and, for agents, the kubelet out: dict root component settings [kubelet] */}}
+{{/* Its pages in; the API server, DNS and, for agents, the kubelet out: dict root component settings [kubelet] [ports] */}}
 {{- define "numalign.networkPolicy" -}}
 {{- $wanted := .root.Values.networkPolicy }}
 {{- if $wanted.enabled }}
@@ -191,8 +191,10 @@ spec:
   policyTypes: [Ingress, Egress]
   ingress:
     - ports:
-        - port: {{ int .settings.port }}
+        {{- range prepend (.ports | default list) .settings.port }}
+        - port: {{ int . }}
           protocol: TCP
+        {{- end }}
       {{- with $wanted.ingressFrom }}
       from:
         {{- toYaml . | nindent 8 }}
@@ -233,7 +235,7 @@ timeoutSeconds: {{ int .probe.timeoutSeconds }}
 failureThreshold: {{ int .probe.failureThreshold }}
 {{- end -}}
 
-{{/* dict root component settings command args scheme liveness [readiness] [env] [mounts] */}}
+{{/* dict root component settings command args scheme liveness [readiness] [env] [mounts] [pages] [ports] */}}
 {{- define "numalign.container" -}}
 name: {{ .component }}
 image: {{ include "numalign.image" (dict "root" .root "image" .settings.image) | quote }}
@@ -245,7 +247,7 @@ args:
   - {{ . | quote }}
   {{- end }}
   - {{ printf "--bind-address=%s" .settings.bindAddress | quote }}
-  - {{ printf "--port=%d" (int .settings.port) | quote }}
+  - {{ printf "%s=%d" (.pages | default "--port") (int .settings.port) | quote }}
   - "-v"
   - {{ int .settings.verbosity | quote }}
   - {{ printf "--log-format=%s" .settings.logFormat | quote }}
@@ -256,6 +258,11 @@ ports:
   - name: pages
     containerPort: {{ int .settings.port }}
     protocol: TCP
+  {{- range .ports }}
+  - name: extender
+    containerPort: {{ int . }}
+    protocol: TCP
+  {{- end }}
 {{- with concat (.env | default list) .settings.extraEnv }}
 env:
   {{- toYaml . | nindent 2 }}

@@ -6,7 +6,8 @@
 {{- $wanted := $s.leaderElection -}}
 {{- $name := $wanted.resourceName | default (ternary "kube-scheduler" $own $only) -}}
 {{- $namespace := $wanted.resourceNamespace | default (ternary "kube-system" (include "numalign.namespace" .) $only) -}}
-{{- $election := dict "leaderElect" true "resourceName" $name "resourceNamespace" $namespace -}}
+{{- $asked := eq $s.mode "extender" -}}
+{{- $election := dict "leaderElect" (not $asked) "resourceName" $name "resourceNamespace" $namespace -}}
 {{- range list "leaseDuration" "renewDeadline" "retryPeriod" -}}
 {{- $_ := set $election . (get $wanted .) -}}
 {{- end -}}
@@ -51,7 +52,8 @@
 {{- $plugins = prepend $plugins (dict "name" "NodeResourceTopologyMatch" "args" $zones) -}}
 {{- end -}}
 {{- $profiles := list -}}
-{{- range (ternary (list "default-scheduler" $s.name) (list $s.name) $only) | uniq -}}
+{{- $names := ternary (list "default-scheduler" $s.name) (list $s.name) $only -}}
+{{- range ternary (list "default-scheduler") $names $asked | uniq -}}
 {{- $profiles = append $profiles (dict "schedulerName" . "pluginConfig" $plugins) -}}
 {{- end -}}
 {{- $config := dict "apiVersion" "kubescheduler.config.k8s.io/v1" "kind" "KubeSchedulerConfiguration" "profiles" $profiles -}}
