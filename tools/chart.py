@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 
 from numalign import __version__
-from numalign.deploy import alerts, crds, presets, rights
+from numalign.deploy import alerts, crds, dashboard, presets, rights
 from numalign.deploy.model import Values
+from numalign.deploy.objects import common
 from numalign.deploy.rights import Holder, Right
 
 CHART = Path(__file__).parents[1] / "charts/numalign"
@@ -32,7 +33,9 @@ def files() -> dict[Path, str]:
         **{f"files/crds/{each['metadata']['name']}.json": each for each in crds.every()},
     }
     return {CHART / name: json.dumps(content, indent=2) + "\n" for name, content in made.items()} | {
-        CHART / "Chart.yaml": chart((CHART / "Chart.yaml").read_text())
+        # The text of a ConfigMap, as `render` writes it.
+        CHART / "files/dashboard.json": common.json_text(dashboard.dashboard()) + "\n",
+        CHART / "Chart.yaml": chart((CHART / "Chart.yaml").read_text()),
     }
 
 

@@ -10,6 +10,7 @@ from numalign.deploy.release import CERT_MANAGER, MONITORING, OPENSHIFT, Release
 
 Object = dict[str, Any]
 MONITORED: Final[Object] = {each: {"enabled": True} for each in ("podMonitor", "serviceMonitor", "prometheusRule")}
+OPTIONAL: Final = ("gc", "networkPolicy", "grafanaDashboard", "criticalPodsQuota")
 ALL_APIS: Final = Release(manager="Helm", api_versions=frozenset({MONITORING, OPENSHIFT, CERT_MANAGER}))
 PLAIN: Final = Release(manager="Helm")
 
@@ -20,7 +21,7 @@ def _preset(name: Preset) -> Object:
 
 CASES: Final[dict[str, tuple[Object, Release]]] = {
     "nothing": ({}, PLAIN),
-    "everything": ({**MONITORED, "gc": {"enabled": True}, "networkPolicy": {"enabled": True}}, ALL_APIS),
+    "everything": ({**MONITORED, **{each: {"enabled": True} for each in OPTIONAL}}, ALL_APIS),
     "an old cluster": ({}, Release(manager="Helm", kube_version="1.31.9")),
     "another release": ({}, Release(manager="Helm", name="numa", namespace="elsewhere")),
     "a long release": ({}, Release(manager="Helm", name="a" * 53, namespace="x")),

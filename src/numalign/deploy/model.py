@@ -361,6 +361,22 @@ class PrometheusRule(Part, frozen=True, kw_only=True):
     additional_rules: list[Fragment] = []
 
 
+class GrafanaDashboard(Part, frozen=True, kw_only=True):
+    """A ConfigMap with a dashboard, for the sidecar of Grafana's chart, which finds it by a label."""
+
+    enabled: bool = False
+    labels: Texts = msgspec.field(default_factory=lambda: {"grafana_dashboard": "1"})
+    annotations: Texts = {}
+
+
+class CriticalPodsQuota(Part, frozen=True, kw_only=True):
+    """Clusters may allow the classes system-cluster-critical and system-node-critical only where a quota names them;
+    GKE does."""
+
+    enabled: bool = False
+    pods: Annotated[int, Meta(ge=1, le=100000)] = 10000
+
+
 class Openshift(Part, frozen=True, kw_only=True):
     """Rendered where the cluster has the API security.openshift.io/v1."""
 
@@ -385,6 +401,8 @@ class Values(Part, frozen=True, kw_only=True):
     pod_monitor: Monitor = Monitor()
     service_monitor: ServiceMonitor = msgspec.field(default_factory=ServiceMonitor)
     prometheus_rule: PrometheusRule = PrometheusRule()
+    grafana_dashboard: GrafanaDashboard = msgspec.field(default_factory=GrafanaDashboard)
+    critical_pods_quota: CriticalPodsQuota = CriticalPodsQuota()
     openshift: Openshift = Openshift()
 
 

@@ -60,7 +60,7 @@ class Lab:
         self.parts: dict[str, Part] = {}
         self.nodes: dict[str, LabNode] = {}
         self.trees = MachineTrees(place / "machines")
-        self.kubeconfig = place / "kubeconfig"
+        self.kubeconfig = place / state.KUBECONFIG
         self.url = ""
         self.authority = Path()
         """The certificate that clients verify the API server with."""

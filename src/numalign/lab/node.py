@@ -138,6 +138,11 @@ class NodePaths(Struct, frozen=True):
         return (*shown, (str(self.root), KUBELET_ROOT), (str(self.folder / "var-log"), "/var/log"))
 
     @property
+    def kubeconfig(self) -> Path:
+        """The lab's, for `numalign lab shell NODE kubectl`."""
+        return self.folder.parents[1] / state.KUBECONFIG
+
+    @property
     def store(self) -> Path:
         """Images and containers."""
         return self.folder / "containerd"
@@ -148,9 +153,9 @@ class NodePaths(Struct, frozen=True):
 
     @property
     def container_mounts(self) -> tuple[tuple[str, str], ...]:
-        # At its own path, too, which may be in a folder that is another one on the node, such as /tmp.
-        own = (str(self.folder), str(self.folder))
-        return (own, *self.mounts, (str(self.store), runtime.STORE), (str(self.settings), runtime.SETTINGS))
+        # At their own paths, too, which may be in a folder that is another one on the node, such as /tmp.
+        own = [(str(path), str(path)) for path in (self.folder, self.kubeconfig)]
+        return (*own, *self.mounts, (str(self.store), runtime.STORE), (str(self.settings), runtime.SETTINGS))
 
 
 class NodeAccess(Struct, frozen=True):

@@ -93,9 +93,9 @@ def _proxy_flags(kubeconfig: Path) -> list[str]:
         f"--cluster-cidr={network.PODS}",
         # Answers have to come back here, also between pods of one node.
         "--masquerade-all",
-        # It would answer everyone.
-        "--healthz-bind-address=",
-        "--metrics-bind-address=",
+        # It answers everyone, so it must not listen where pods and the real machine's users can connect.
+        "--healthz-bind-address=127.0.0.1:10256",
+        "--metrics-bind-address=127.0.0.1:10249",
         # These settings are of the whole machine.
         "--conntrack-max-per-core=0",
         "--conntrack-min=0",

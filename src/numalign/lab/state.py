@@ -17,6 +17,8 @@ from numalign.process import background
 
 CONTROL, NODES, LOGS = "control", "nodes", "logs"
 """Folders of a lab: control plane, nodes, and logs of each node."""
+KUBECONFIG: Final = "kubeconfig"
+"""The file of the administrator's kubeconfig in a lab's folder."""
 FIRST: Final = "init"
 """The program that keeps the namespaces of a node with real containers."""
 

@@ -30,7 +30,9 @@ NAMESPACE: Final = "k8s.io"
 PAUSE: Final = "localhost/numalign/pause:1"
 NAMES: Final = ("io.containerd.image.name", "org.opencontainers.image.ref.name")
 """Annotations with the name of an image, as containerd and others write them."""
-FULL_NAME: Final = re.compile(r"[\w.-]+(:\d+)?/[\w./-]+(:[\w.-]+|@sha256:[0-9a-f]{64})")
+DOMAIN: Final = r"(localhost|[a-z0-9]+([.-][a-z0-9]+)*\.[a-z0-9]+)(:\d+)?"
+FULL_NAME: Final = re.compile(rf"{DOMAIN}(/[a-z0-9]+([._-]+[a-z0-9]+)*)+:\w[\w.-]{{0,127}}", re.ASCII)
+"""With a registry, as kubelets ask for images: they complete a shorter name with docker.io."""
 ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 MANIFEST_TYPE: Final = "application/vnd.oci.image.manifest.v1+json"
 CONFIG_TYPE: Final = "application/vnd.oci.image.config.v1+json"

@@ -84,6 +84,11 @@ class LabNetwork:
         """The address of the control plane, as the real machine and pods reach it."""
         return str(_outside(self.number)[1])
 
+    @property
+    def host_address(self) -> str:
+        """The address of the real machine on the link."""
+        return str(_outside(self.number)[2])
+
     def add_node(self) -> NodeNetwork:
         number = next(number for number in range(256) if number not in self._nodes)
         made = NodeNetwork(number, _new_namespace())
