@@ -27,6 +27,7 @@ SPECS = [node("w-0", "worker"), node("w-1", "worker"), node("c-0", "control-plan
 BLOWS = 12
 PAUSE = 5.0
 """Mean seconds between two blows."""
+REST = 130.0
 LONGEST = 900.0
 """Seconds after the last blow in which everything has to be in order."""
 QUIET = 130.0
@@ -84,7 +85,9 @@ async def _havoc(stage: Stage) -> Told:
 
 
 async def _settled(stage: Stage) -> list[str]:
-    waited, wrong = 0.0, ["not looked at"]
+    # What fell silent is noticed after a minute, and an Event is tried again for two.
+    await stage.clock.sleep(REST)
+    waited, wrong = REST, _differences(stage)
     while waited < LONGEST and wrong:
         await stage.clock.sleep(10.0)
         waited += 10.0
@@ -123,8 +126,13 @@ def _has(wanted: Any, live: Live) -> bool:
 def _groups(draw: random.Random) -> list[dict[str, Any]]:
     label = "pools.operator.machineconfiguration.openshift.io/worker"
     zones = {"key": "zone", "operator": "In", "values": ["a", "b"]}
-    workers = draw.choice([{"poolName": "worker"}, {"machineConfigPoolSelector": {"matchLabels": {label: ""}}}])
-    others = [{"poolName": "control-plane"}, {"name": "free", "nodeSelector": {"matchExpressions": [zones]}}]
+    workers: dict[str, Any] = draw.choice(
+        [{"poolName": "worker"}, {"machineConfigPoolSelector": {"matchLabels": {label: ""}}}]
+    )
+    others: list[dict[str, Any]] = [
+        {"poolName": "control-plane"},
+        {"name": "free", "nodeSelector": {"matchExpressions": [zones]}},
+    ]
     return [_configured(each, draw) for each in draw.sample([workers, *others], draw.randint(0, 3))]
 
 

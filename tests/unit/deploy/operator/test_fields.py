@@ -119,7 +119,7 @@ def test_what_others_added_to_the_content_goes_and_metadata_and_status_stay() ->
 
 
 def test_a_restart_that_somebody_asked_for_stays() -> None:
-    restart = {"f:metadata": {"f:annotations": {".": {}, "f:kubectl.kubernetes.io/restartedAt": {}}}}
+    restart: Any = {"f:metadata": {"f:annotations": {".": {}, "f:kubectl.kubernetes.io/restartedAt": {}}}}
     assert not fields.difference(WANTED, live(kubectl={"f:spec": {"f:template": restart}}))
-    both = {"f:metadata": {"f:annotations": {".": {}, "f:other": {}, "f:kubectl.kubernetes.io/restartedAt": {}}}}
+    both: Any = {"f:metadata": {"f:annotations": {".": {}, "f:other": {}, "f:kubectl.kubernetes.io/restartedAt": {}}}}
     assert fields.difference(WANTED, live(kubectl={"f:spec": {"f:template": both}})).strangers

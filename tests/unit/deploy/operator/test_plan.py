@@ -162,8 +162,7 @@ def test_the_image_policy(policy: str, image: str, accepted: bool) -> None:
     planned = schedulers.plan_for(scheduler({"imageSpec": image}), observed(), options)
     assert planned.outcome is not None
     assert (planned.outcome.reason != "InvalidSchedulerImage") == accepted
-    (deployment,) = [each for each in planned.apply if each["kind"] == "Deployment"] or [None]
-    if deployment is not None:
+    for deployment in (each for each in planned.apply if each["kind"] == "Deployment"):
         used = deployment["spec"]["template"]["spec"]["containers"][0]["image"]
         assert (used == image) == (policy != "own")
 
