@@ -101,7 +101,7 @@ def test_what_others_added_to_the_content_goes_and_metadata_and_status_stay() ->
     tree = changed("spec.paused", True)
     tree["spec"]["template"]["spec"]["containers"] += [{"name": "a/b", "image": "x"}, {"name": "d", "image": "x"}]
     tree["metadata"]["annotations"] = {"theirs": "x"}
-    more = {'k:{"name":"a/b"}': {".": {}, "f:image": {}}, 'k:{"name":"d"}': {".": {}}}
+    more: Any = {'k:{"name":"a/b"}': {".": {}, "f:image": {}}, 'k:{"name":"d"}': {".": {}}}
     other = {
         "f:metadata": {"f:annotations": {"f:theirs": {}}},
         "f:spec": {"f:paused": {}, "f:template": {"f:spec": {"f:containers": more}}},
