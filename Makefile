@@ -17,7 +17,7 @@ DEV_READY := $(VENV)/.dev
 PEERS_READY := $(VENV)/.peers
 
 .DEFAULT_GOAL := help
-.PHONY: help system install demo test test-slow lint format bench picture lock apifields rbac audit sbom dist go clean
+.PHONY: help system install demo test test-slow lint format bench picture lock apifields rbac chart audit sbom dist go clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +63,9 @@ apifields: install  ## Make the table of API fields again: OPENAPI=folder of /op
 
 rbac: install  ## Write examples/rbac.yaml again from the rights of our programs
 	$(BIN)/python tools/rbacmanifest.py
+
+chart: install  ## Write the generated parts of charts/numalign again: schema, rights, presets, definitions
+	$(BIN)/python tools/chart.py
 
 audit: $(DEV_READY)  ## Look for known vulnerabilities of pinned packages; without network AUDIT_DB=OSV export for PyPI
 ifdef AUDIT_DB

@@ -63,9 +63,9 @@ class Site:
 
     async def apply(self, wanted: list[Tree], installation: Installation = HERE, **options: Any) -> list[Change]:
         plan = await applying.plan_for(self.server, installation, copy.deepcopy(wanted), Options(**options))
-        await applying.check(self.server, plan)
-        await applying.preview(self.server, plan)
-        return await applying.perform(self.server, plan, self.said.append)
+        expected = await applying.preview(self.server, plan)
+        await applying.check(self.server, plan, expected)
+        return await applying.perform(self.server, plan, expected, self.said.append)
 
     async def diff(self, wanted: list[Tree], *, by_server: bool = True, **options: Any) -> list[Change]:
         plan = await applying.plan_for(self.server, HERE, wanted, Options(**options))

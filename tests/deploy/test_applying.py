@@ -357,7 +357,7 @@ def test_two_deployers_at_once_do_not_lose_each_others_objects() -> None:
             less = [each for each in sites.objects() if each["metadata"]["name"] != "numalign-agent"]
             await here.apply(less)
             with pytest.raises(Stopped, match="another deployer is at work"):
-                await applying.perform(here.server, plan, here.said.append)
+                await applying.perform(here.server, plan, (), here.said.append)
 
     sites.played(story)
 

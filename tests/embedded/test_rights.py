@@ -43,7 +43,7 @@ Kinds = set[tuple[str, str, str]]
 VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 PATH: Final = re.compile(
     r"/apis?(?:/(?P<group>[a-z0-9.-]+\.[a-z0-9.-]+|apps|policy))?/v[0-9a-z]+(?:/namespaces/(?P<namespace>[^/]+)(?=/))?"
-    r"/(?P<resource>[a-z]+)(?:/(?P<name>[^/]+)(?:/(?P<sub>[a-z]+))?)?"
+    r"/(?P<resource>[a-z]+)(?:/(?P<name>[^/]+)(?:/(?P<sub>[a-z]+)(?:/.*)?)?)?"
 )
 
 
@@ -58,6 +58,9 @@ class Asked(NamedTuple):
 
 def read(request: Request) -> Iterable[Asked]:
     """What an API server authorizes for this request."""
+    if request.path == "/version":
+        # Everybody may read it.
+        return
     found = PATH.fullmatch(request.path)
     assert found is not None, request.path
     group, namespace, name, sub = (found[part] or "" for part in ("group", "namespace", "name", "sub"))

@@ -80,6 +80,8 @@ FRAGMENTS: Final[dict[str, SearchStrategy[Any]]] = {
     "priorityClassName": st.sampled_from(["", "system-node-critical", "own"]),
     "seLinuxType": st.sampled_from(["spc_t", "container_device_plugin_t"]),
     "secretName": st.sampled_from(["", "certificate"]),
+    "clientCaSecret": st.sampled_from(["", "clients"]),
+    "clusterIp": st.sampled_from(["", "10.96.0.99", "fd00::1"]),
     "resourceNamespace": st.sampled_from(["", "leases"]),
     "resourceName": st.sampled_from(["", "numalign.lease"]),
     "namespaceOverride": st.sampled_from(["", "other"]),

@@ -20,7 +20,10 @@ from numalign.cli.commands import (
     cluster,
     demo,
     deploy,
+    deploycluster,
+    deployhost,
     deviceplugin,
+    doctor,
     explain,
     extender,
     kubelet,
@@ -84,9 +87,13 @@ app.add_typer(scheduler.app, name="scheduler")
 app.add_typer(extender.app, name="extender")
 app.add_typer(explain.app, name="explain")
 app.add_typer(topology.app)
+app.add_typer(doctor.app)
 app.add_typer(scenario.app, name="scenario")
 app.add_typer(kubelet.app, name="kubelet")
 app.add_typer(agent.app, name="agent")
+deploy.app.add_typer(deploycluster.app)
+deploy.app.add_typer(deployhost.app)
+deploy.app.add_typer(deployhost.static_pod, name="static-pod")
 app.add_typer(deploy.app, name="deploy")
 app.add_typer(operator.app, name="operator")
 app.add_typer(deviceplugin.app, name="device-plugin")

@@ -23,6 +23,7 @@ LABEL: Final = "app.kubernetes.io/component"
 ORDER: Final = (
     "Namespace",
     "CustomResourceDefinition",
+    "ResourceQuota",
     "SecurityContextConstraints",
     "ServiceAccount",
     "ClusterRole",

@@ -167,6 +167,31 @@ def _of_lease(right: Right, namespace: str, name: str) -> Right:
     return structs.replace(right, namespace=namespace, names=(name,) if right.names else ())
 
 
+FIX: Final = "--fix"
+ROLE_KINDS: Final = ("clusterroles", "clusterrolebindings", "roles", "rolebindings")
+DOCTOR: Final = (
+    Right("", ("nodes", "pods"), ("list",)),
+    Right("apps", ("daemonsets", "deployments"), ("list",)),
+    Right(wire.GROUP, REPORTS, ("list",)),
+    Right("apiextensions.k8s.io", ("customresourcedefinitions",), ("get",), names=(f"{REPORTS[0]}.{wire.GROUP}",)),
+    Right(GROUP, ROLE_KINDS, ("list",)),
+    Right(LEASES, ("leases",), ("list",), namespace="kube-node-lease"),
+    # Those that schedulers name: their leases, and the configurations that they mount.
+    Right(LEASES, ("leases",), ("get",)),
+    Right("", ("configmaps",), ("get",)),
+    # Every user has this right by default.
+    Right("authentication.k8s.io", ("selfsubjectreviews",), ("create",)),
+    # The API server asks for all of nodes/proxy before it passes /configz on. Without it, kubelets that no report of
+    # our agent describes are not judged.
+    Right("", ("nodes/proxy",), ("get",), option="kubelets without our agent"),
+    Right("", ("pods",), ("delete",), option=FIX),
+    Right("", ("nodes",), ("get", "patch"), option=FIX),
+    Right(wire.GROUP, REPORTS, ("delete",), option=FIX),
+    # The API server lets nobody grant rights that he does not have.
+    Right(GROUP, ROLE_KINDS, ("create", "patch"), option=FIX),
+)
+
+
 def roles(holder: Holder, rights: Iterable[Right], own: str = "", *, name: str = "") -> list[dict[str, Any]]:
     """A role and its binding for all namespaces, and for each namespace of a limited right. `own` is the name of the
     holder's own objects; empty: not known, as for the agents of a DaemonSet. `name` is that of the roles; empty: that

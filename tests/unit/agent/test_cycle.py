@@ -11,8 +11,8 @@ from msgspec import structs
 
 from numalign.agent import cycle
 from numalign.agent import main as http
-from numalign.agent.publish import publish, startuptaint
-from numalign.api.nrt import normalise, topologymanager
+from numalign.agent.publish import startuptaint
+from numalign.api.nrt import normalise, publishers, topologymanager
 from numalign.api.objects.node import Node
 from numalign.process.serve import PageRequest, PageResponse
 from numalign.simulator import virtualtime
@@ -200,7 +200,7 @@ def test_what_does_not_change_is_not_written_but_for_a_sign_of_life_every_five_m
         report = town.report()
         assert report is not None
         assert report["metadata"]["generation"] == 1
-        assert report["metadata"]["annotations"][publish.HEARTBEAT] > "2026-01-01T00:55:00Z"
+        assert report["metadata"]["annotations"][publishers.HEARTBEAT] > "2026-01-01T00:55:00Z"
 
     played(story)
 
@@ -408,7 +408,7 @@ def test_what_another_publisher_left_behind_is_taken_over() -> None:
 def test_an_object_that_is_claimed_by_a_label_is_left_alone() -> None:
     async def story(town: Town, script: Script) -> None:
         left = {"apiVersion": "topology.node.k8s.io/v1alpha2", "kind": "NodeResourceTopology", "zones": []}
-        metadata = {"name": NODE, "labels": {publish.CLAIM: "Koordinator"}}
+        metadata = {"name": NODE, "labels": {publishers.CLAIM: "Koordinator"}}
         town.api.create(RESOURCE, {**left, "metadata": metadata}, manager="koordlet")
         async with town.agent(script) as agent:
             await later(30 * PERIOD)
@@ -447,7 +447,7 @@ def test_rtes_form_names_the_trigger(mode: str, words: set[str]) -> None:
                 await later(PERIOD / 2)
                 report = town.report()
                 assert report is not None
-                found.add(report["metadata"]["annotations"].get(publish.RTE_UPDATE))
+                found.add(report["metadata"]["annotations"].get(publishers.RTE_UPDATE))
         assert found - {None} == words
 
     played(story)

@@ -14,7 +14,7 @@ import pytest
 from msgspec import structs
 
 from numalign.agent.inventory.readings import BROKEN_FOR
-from numalign.agent.publish import publish
+from numalign.api.nrt import publishers
 from numalign.simulator import virtualtime
 from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS
 from numalign.simulator.apiserver.verbs.api import Patch
@@ -225,7 +225,7 @@ def test_a_clock_that_is_set_changes_no_period_and_the_next_sign_of_life_has_the
             assert node.town.read() == node.truth()
             report = node.town.report()
             assert report is not None
-            said = datetime.fromisoformat(report["metadata"]["annotations"][publish.HEARTBEAT])
+            said = datetime.fromisoformat(report["metadata"]["annotations"][publishers.HEARTBEAT])
             assert abs(said - clock.wall()) < timedelta(seconds=4)
 
     played(tmp_path, story)

@@ -13,7 +13,15 @@ from tests.strategies.values import documents
 
 REFUSED = [
     ({"scheduler": {"replcas": 1}}, "scheduler.replcas: no field of this name; did you mean replicas?"),
-    ({"scheduler": {"mode": "extender"}}, 'scheduler.mode: "extender" is not one of only, secondary'),
+    ({"scheduler": {"mode": "primary"}}, 'scheduler.mode: "primary" is not one of extender, only, secondary'),
+    (
+        {"scheduler": {"mode": "extender"}},
+        "scheduler.tls: an extender needs a certificate that kube-scheduler can verify",
+    ),
+    (
+        {"scheduler": {"mode": "extender", "tls": {"secretName": "mine"}}},
+        "scheduler.extender.clientCaSecret: missing; kube-scheduler sends a certificate, and no token",
+    ),
     ({"scheduler": {"replicas": 99}}, "scheduler.replicas: 99 is not between 0 and 10"),
     ({"scheduler": {"replicas": "2"}}, 'scheduler.replicas: "2" is not a whole number; write one from 0 to 10'),
     ({"scheduler": {"replicas": None}}, "scheduler.replicas: null; leave the field out for its default"),

@@ -23,10 +23,11 @@ from numalign.api.objects.qos import QoS
 from numalign.cli.display import values
 from numalign.cli.display.values import Amount, Held, Lacking, Reported, Zones
 from numalign.kube.resources import PODS
+from numalign.kubelet import refusals
 from numalign.placement.columns.holdings import Source
 from numalign.placement.explain import wording
 from numalign.placement.explain.reasons import AnySuggestion
-from numalign.scheduler.choose import choose, filtering, stormguard
+from numalign.scheduler.choose import choose, filtering
 from numalign.scheduler.choose.choose import AttemptContext, Chosen
 from numalign.scheduler.explain import advise, explanations
 from numalign.scheduler.explain.explanations import Cause, Explained, PodProgress, RejectedNodes, Stage
@@ -279,7 +280,7 @@ def about_pod(taken: Snapshot, name: str, wanted: Wanted) -> ExplainOutput:
     if pod is None:
         raise NotFound("Pod", name, "", f"is not there; {_similar(taken, name)}")
     node = pod.spec.node_name
-    view = _View(snapshot.narrowed(taken, node) if node and not stormguard.is_rejection(pod) else taken)
+    view = _View(snapshot.narrowed(taken, node) if node and not refusals.is_rejection(pod) else taken)
     state = explanations.of(pod, view.restored.cluster)
     answer = ExplainOutput(
         pod=pod_output(pod, state), fits=state.stage is not Stage.REJECTED, problems=view.restored.problems

@@ -41,6 +41,12 @@ def managers(tree: Tree, operation: str = APPLY) -> list[str]:
     return [each.get("manager", "") for each in entries if each.get("operation") == operation]
 
 
+def entries(tree: Tree) -> list[Tree]:
+    """Who manages which fields, without the times."""
+    listed = objects.at(tree, "metadata", "managedFields") or ()
+    return [{key: value for key, value in each.items() if key != "time"} for each in listed]
+
+
 def is_ours(tree: Tree, manager: str) -> bool:
     return manager in managers(tree)
 

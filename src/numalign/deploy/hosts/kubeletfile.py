@@ -59,8 +59,8 @@ class Wish(Struct, frozen=True, kw_only=True):
 def proposed(machine: Machine, wish: Wish, minor: Minor = NEWEST, base: Document | None = None) -> Document:
     """A configuration that starts on this machine. With `base`, its fields stay, also its reservations; only what
     alignment needs is set. BadObject where no such configuration exists."""
-    document = dict(base) if base is not None else _reservations(wish)
-    document |= {"apiVersion": API_VERSION, "kind": KIND}
+    document: Document = {"apiVersion": API_VERSION, "kind": KIND}
+    document |= dict(base) if base is not None else _reservations(wish)
     for name in ("memoryManagerPolicy", "reservedMemory"):
         document.pop(name, None)
     document |= _managers(machine, wish, minor, document.get("featureGates") or {})

@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from numalign.api.decode import yamltext
 from numalign.api.errors import BadObject
+from numalign.deploy import rights
 from numalign.deploy.apply import objects
 from numalign.process import privatefile
 
@@ -29,6 +30,8 @@ FOLDER: Final = "/etc/kubernetes/numalign"
 FILE: Final = "kube-scheduler.yaml"
 KUBECONFIG: Final = "/etc/kubernetes/scheduler.conf"
 POD: Final = "kube-scheduler"
+USER: Final = "system:kube-scheduler"
+ROLE: Final = "numalign:kube-scheduler"
 MARK: Final = "numalign.io/replaces"
 VOLUME: Final = "numalign"
 PORT: Final = 10259
@@ -182,6 +185,13 @@ def rewritten(manifest: bytes, image: str, places: Places) -> bytes:
 
     head = "# Written by `numalign deploy static-pod install`; `numalign deploy static-pod restore` undoes it.\n"
     return (head + yaml.safe_dump(tree, sort_keys=False)).encode()
+
+
+def rights_of_user() -> list[dict[str, Any]]:
+    """Roles for the user of kube-scheduler's kubeconfig. The cluster's own roles grant it the Lease and most of the
+    rest; the reports are what they lack. Nothing is taken from this user when kube-scheduler returns."""
+    beyond = [right for right in rights.SCHEDULER if not right.namespace]
+    return rights.roles(rights.Holder("User", USER), beyond, name=ROLE)
 
 
 def kubeconfig_of(container: dict[str, Any]) -> str:

@@ -19,6 +19,7 @@ from msgspec import Struct, field, structs
 from numalign.api.errors import BadObject
 from numalign.api.objects import qos, requests
 from numalign.api.objects.pod import Pod
+from numalign.kubelet import refusals
 from numalign.placement.columns.nodefacts import Assumption
 from numalign.placement.decisions import Code
 from numalign.placement.explain import answers, nodeview, reasons, whatif, wording
@@ -28,7 +29,7 @@ from numalign.placement.facts import Forecast
 from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit
 from numalign.placement.rules.rule import Refusal, Rows
 from numalign.scheduler import placementannotation
-from numalign.scheduler.choose import filtering, stormguard
+from numalign.scheduler.choose import filtering
 from numalign.scheduler.choose.choose import Attempt, AttemptContext
 from numalign.scheduler.choose.cluster import Cluster
 from numalign.scheduler.choose.filtering import Filtered, Refused
@@ -324,7 +325,7 @@ def of(pod: Pod, cluster: Cluster) -> PodProgress:
 
 def _stage(pod: Pod, *, decided: bool) -> Stage:
     if pod.status.is_finished:
-        if stormguard.is_rejection(pod):
+        if refusals.is_rejection(pod):
             return Stage.REJECTED
         return Stage.SUCCEEDED if pod.status.phase == "Succeeded" else Stage.FAILED
     if pod.spec.node_name:
