@@ -358,6 +358,32 @@ def test_a_healthy_cluster_has_no_finding() -> None:
     assert found.nodes == 2
 
 
+SECRETS: Final = {"tls": {"secretName": "cert"}, "extender": {"clientCaSecret": "ca"}}
+INSTALLATIONS: Final = {
+    "instead of kube-scheduler": {"scheduler": {"mode": "only"}},
+    "an extender": {"scheduler": {"mode": "extender", **SECRETS}},
+    "several replicas": {"scheduler": {"replicas": 2}},
+    "groups of nodes": {
+        "agent": {
+            "nodeGroups": [
+                {"name": "first", "nodeSelector": {"kubernetes.io/hostname": "n0"}},
+                {"name": "second", "nodeSelector": {"kubernetes.io/hostname": "n1"}},
+            ]
+        }
+    },
+    "options": {"agent": {"removeStartupTaint": True}},
+}
+
+
+@pytest.mark.parametrize("values", INSTALLATIONS.values(), ids=list(INSTALLATIONS))
+def test_no_kind_of_installation_is_a_fault(values: dict[str, Any]) -> None:
+    async def otherwise_installed(ward: Ward) -> None:
+        ward.create(*wards.installed(values))
+        await ward.clock.sleep(130)
+
+    assert wards.examined(otherwise_installed, bare=True).findings == ()
+
+
 def test_every_check_has_a_fault_here() -> None:
     assert set(FAULTS) == set(CHECKS)
 

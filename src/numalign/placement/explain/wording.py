@@ -203,6 +203,15 @@ def zones_ignored(profile: str, plugin: str) -> str:
     return f"profile {profile} does not look at zones ({plugin} is disabled); a node may reject the pod"
 
 
+def last_reports_unknown(nodes: int) -> str:
+    """Of nodes without a report, where no scheduler was asked."""
+    which = "1 node has" if nodes == 1 else f"{nodes} nodes have"
+    return (
+        f"{which} no topology report now; a running scheduler still uses the last report that it saw, and may answer"
+        " otherwise: ask it with --server"
+    )
+
+
 def first_reports(nodes: int) -> str:
     """Of a pod that some nodes might take, once their zones are known."""
     return f"The pod waits for the first topology report of {counted(nodes, 'node')}."

@@ -33,6 +33,7 @@ from numalign.scheduler.choose import filtering
 from numalign.scheduler.choose.choose import Attempt, AttemptContext
 from numalign.scheduler.choose.cluster import Cluster
 from numalign.scheduler.choose.filtering import Filtered, Refused
+from numalign.scheduler.preempt import preemption
 from numalign.scheduler.profiles import ZONES, Profile
 
 MOST_TRIALS: Final = 256
@@ -293,6 +294,11 @@ class PodProgress(Struct, frozen=True, kw_only=True):
     """Of a rejected pod: pods on its node that other schedulers bound about when it was bound, the latest first."""
     gates: tuple[str, ...] = ()
     nominated: str = ""
+    """The node that preemption makes room on for the pod."""
+    evicted: tuple[Pod, ...] = ()
+    """Pods of lower priority that are evicted there and have not ended yet."""
+    is_preempted: bool = False
+    """Whether the pod itself is evicted for one of higher priority."""
     reason: str = ""
     message: str = ""
     """The reason in the pod's status: of the PodScheduled condition while it is pending, else of the pod itself."""
@@ -317,7 +323,9 @@ def of(pod: Pod, cluster: Cluster) -> PodProgress:
         placed_blindly=is_unreported and is_ours and forecast is None,
         taken_by=_taken_by(pod, cluster) if stage is Stage.REJECTED else (),
         gates=tuple(gate.name for gate in pod.spec.scheduling_gates),
-        nominated=pod.status.nominated_node_name,
+        nominated=pod.status.nominated_node_name if not node else "",
+        evicted=_evicted_for(pod, cluster) if not node else (),
+        is_preempted=preemption.is_preempted(pod),
         reason=reason,
         message=message,
     )
@@ -366,6 +374,12 @@ def _taken_by(pod: Pod, cluster: Cluster) -> tuple[Pod, ...]:
         and abs(at - bound) <= AT_ONCE
     ]
     return tuple(each for _, each in sorted(others, key=lambda pair: pair[0], reverse=True))
+
+
+def _evicted_for(pod: Pod, cluster: Cluster) -> tuple[Pod, ...]:
+    there = cluster.pods_on(pod.status.nominated_node_name)
+    found = (each for each in there if each.spec.priority < pod.spec.priority and preemption.is_preempted(each))
+    return tuple(sorted(found, key=lambda each: each.metadata.full_name))
 
 
 def _bound_at(pod: Pod) -> datetime | None:
