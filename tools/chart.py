@@ -12,6 +12,7 @@ from numalign import __version__
 from numalign.deploy import alerts, crds, dashboard, presets, rights
 from numalign.deploy.model import Values
 from numalign.deploy.objects import common
+from numalign.deploy.operator import crds as operator
 from numalign.deploy.rights import Holder, Right
 
 CHART = Path(__file__).parents[1] / "charts/numalign"
@@ -26,11 +27,13 @@ def files() -> dict[Path, str]:
             "extender": [right(each) for each in rights.EXTENDER],
             "agent": [right(each) for each in rights.AGENT],
             "gc": [right(each) for each in rights.COLLECTOR],
+            "operator": [operator_right(each) for each in rights.OPERATOR],
         },
         "files/presets.json": msgspec.to_builtins(presets.LAYOUTS),
         "files/alerts.json": [*alerts.RULES],
         "files/ownreport.json": own_report(),
         **{f"files/crds/{each['metadata']['name']}.json": each for each in crds.every()},
+        **{f"files/operator/{each['metadata']['name']}.json": each for each in operator.definitions()},
     }
     return {CHART / name: json.dumps(content, indent=2) + "\n" for name, content in made.items()} | {
         # The text of a ConfigMap, as `render` writes it.
@@ -47,6 +50,12 @@ def right(each: Right) -> dict[str, Any]:
         "lease": each.group == rights.LEASES,
         "rule": role["rules"][0],
     }
+
+
+def operator_right(each: Right) -> dict[str, Any]:
+    """Its lease has a fixed name; @ stands for the namespace of the release."""
+    namespace = "@" if each.namespace == rights.OPERATED else each.namespace
+    return right(each) | {"lease": False, "namespace": namespace}
 
 
 def own_report() -> dict[str, Any]:

@@ -11,6 +11,7 @@ from numalign.deploy.release import CERT_MANAGER, MONITORING, OPENSHIFT, Release
 Object = dict[str, Any]
 MONITORED: Final[Object] = {each: {"enabled": True} for each in ("podMonitor", "serviceMonitor", "prometheusRule")}
 OPTIONAL: Final = ("gc", "networkPolicy", "grafanaDashboard", "criticalPodsQuota")
+OPERATED: Final[Object] = {each: {"enabled": False} for each in ("agent", "scheduler")}
 ALL_APIS: Final = Release(manager="Helm", api_versions=frozenset({MONITORING, OPENSHIFT, CERT_MANAGER}))
 PLAIN: Final = Release(manager="Helm")
 
@@ -81,6 +82,25 @@ CASES: Final[dict[str, tuple[Object, Release]]] = {
     "a certificate": ({"scheduler": {"tls": {"secretName": "mine"}}}, PLAIN),
     "a certificate of cert-manager": (
         {"scheduler": {"tls": {"certManager": {"enabled": True, "issuerRef": {"name": "ca"}}}}},
+        ALL_APIS,
+    ),
+    "the operator": ({**OPERATED, "operator": {"enabled": True}}, PLAIN),
+    "the operator with values": (
+        {
+            **OPERATED,
+            "commonAnnotations": {"a": "b"},
+            "commonLabels": {"c": "d"},
+            "namespaceOverride": "numa",
+            "fullnameOverride": "other",
+            "crds": {"keep": False},
+            "global": {"imagePullSecrets": ["a"], "imageRegistry": "mirror"},
+            "operator": {
+                "enabled": True,
+                "imagePolicy": "trusted",
+                "trustedDigests": ["sha256:" + "2" * 64],
+                "values": {"agent": {"preset": "k3s", "removeStartupTaint": True}, "scheduler": {"replicas": 3}},
+            },
+        },
         ALL_APIS,
     ),
     "node groups": (

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from numalign.deploy import values
-from numalign.deploy.render import render
+from numalign.deploy import installation, values
 from numalign.lab.build import ORACLE_MINORS
 from tests.chart import schemas
 from tests.chart.cases import CASES
@@ -22,7 +21,9 @@ FOREIGN = ("Certificate", "PodMonitor", "PrometheusRule", "SecurityContextConstr
 
 @pytest.fixture(scope="module")
 def objects() -> list[dict[str, Any]]:
-    made = [each for document, release in CASES.values() for each in render(values.read(document), release)]
+    made = [
+        each for document, release in CASES.values() for each in installation.objects(values.read(document), release)
+    ]
     return [each for each in made if each["kind"] not in FOREIGN]
 
 

@@ -7,16 +7,15 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from numalign.deploy import values
+from numalign.deploy import installation, values
 from numalign.deploy.release import Release
-from numalign.deploy.render import render
 from tests.chart.cases import ALL_APIS, CASES
 from tests.chart.helm import Helm, known
 from tests.strategies.values import documents
 
 
 def compare(helm: Helm, document: dict[str, Any], release: Release) -> None:
-    ours = known(render(values.read(document), release))
+    ours = known(installation.objects(values.read(document), release))
     theirs = known(helm.template(document, release))
     assert theirs.keys() == ours.keys()
     for key, made in ours.items():

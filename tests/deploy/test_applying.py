@@ -28,7 +28,7 @@ def test_everything_is_created_in_the_order_of_dependency() -> None:
             assert {each.action for each in changes} == {"created"}
             kinds = [each.object.kind for each in changes]
             assert kinds[:3] == ["Namespace", "CustomResourceDefinition", "ServiceAccount"]
-            assert kinds[-2:] == ["DaemonSet", "Deployment"]
+            assert kinds[-2:] == ["Deployment", "DaemonSet"]
             assert len(await here.inventory()) == len(changes) == 11
 
     sites.played(story)

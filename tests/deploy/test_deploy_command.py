@@ -214,6 +214,15 @@ def test_the_platform_is_told(deploy: Any) -> None:
     assert deploy("detect -P openshift:4.20").stdout.startswith("OpenShift:4.20\n")
 
 
+def test_the_cluster_is_validated_by_the_doctor(deploy: Any) -> None:
+    """DP-05 and DP-06: an embedded cluster is configured well, and a check that finds something ends with 2."""
+    assert deploy("apply").exit_code == 0
+    well = deploy("validate -o json --check topology-policy-none --check cpu-manager-not-static")
+    assert well.exit_code == 0, well.output
+    assert deploy("validate --check no-such-check").exit_code == 1
+    assert deploy("validate --no-such-option").exit_code == 1
+
+
 def test_images_are_listed_and_moved_to_another_registry(deploy: Any) -> None:
     """DP-02"""
     line = "images --set agent.image.tag=x --set global.imageRegistry=quay.example"

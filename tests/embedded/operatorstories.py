@@ -16,6 +16,7 @@ import msgspec
 from msgspec import structs
 
 from numalign.deploy import values
+from numalign.deploy.apply.differences import is_within
 from numalign.deploy.model import Values
 from numalign.deploy.operator import agents, crds, fields, groups, kinds, plan, schedulers
 from numalign.deploy.operator.main import Operator, Setup
@@ -49,6 +50,7 @@ FAIR = Weather(calls=0.0, events=0.0, bindings=0.0)
 WORKER, CONTROL = "node-role.kubernetes.io/worker", "node-role.kubernetes.io/control-plane"
 VALUES = values.read(None)
 OPTIONS = Options(release=Release(namespace=NAMESPACE, manager=fields.MANAGER), values=VALUES)
+__all__ = ["Operator", "is_within"]
 OPERATOR, SCHEDULER = kinds.OPERATOR, kinds.SCHEDULER
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
 
@@ -148,6 +150,8 @@ class Stage:
     processes: list[Process] = field(default_factory=list)
     writes: list[str] = field(default_factory=list)
     """Requests of the operator that write, Leases excepted."""
+    breaches: list[str] = field(default_factory=list)
+    """Writes that no operator may make."""
 
     @property
     def api(self) -> Api:
@@ -341,10 +345,18 @@ def _noted(stage: Stage) -> Iterator[None]:
     admitted = Sender._admitted
 
     async def noted(sender: Sender, request: Request) -> Any:
-        clients = [each.now._client.sender for each in stage.processes if each.now is not None]
-        if sender in clients and request.method in WRITES and "/leases" not in request.path:
-            stage.writes.append(f"{request.method} {request.path}")
-        return await admitted(sender, request)
+        identity = await admitted(sender, request)
+        running = {each.now._client.sender: each.now for each in stage.processes if each.now is not None}
+        if sender in running and request.method in WRITES and "/leases" not in request.path:
+            what = f"{request.method} {request.path}"
+            stage.writes.append(what)
+            if kinds.GROUP in request.path and not request.path.endswith("/status"):
+                stage.breaches.append(f"{what}: it may write nothing but a status")
+            if "/events" not in request.path and not running[sender].leads():
+                stage.breaches.append(f"{what}: it does not lead")
+            if b"finalizers" in request.body:
+                stage.breaches.append(f"{what}: it has a finalizer")
+        return identity
 
     Sender._admitted = noted  # type: ignore[method-assign, assignment]
     try:

@@ -10,8 +10,9 @@ import msgspec
 import pytest
 from msgspec import Struct, structs
 
+from numalign.api.errors import BadObject
 from numalign.api.nrt import publishers, wire
-from numalign.deploy.doctor import diagnosis, fixes
+from numalign.deploy.doctor import diagnosis, files, fixes
 from numalign.deploy.doctor.checks import Severity
 from numalign.deploy.doctor.diagnosis import CHECKS, Diagnosis
 from numalign.kube import clock as clocks
@@ -22,6 +23,7 @@ from numalign.simulator.nodes.publisher import crd
 from numalign.simulator.nodes.specs import NodeSpec, PublisherFaults, Publishing
 from tests.embedded import wards
 from tests.embedded.wards import HOME, Ward, node, pod, tainted
+from tests.strategies import hostile
 
 REPORT: Final = {"apiVersion": "topology.node.k8s.io/v1alpha2", "kind": "NodeResourceTopology"}
 DEFINITION: Final = crd.crd()
@@ -358,6 +360,32 @@ def test_a_healthy_cluster_has_no_finding() -> None:
     assert found.nodes == 2
 
 
+SECRETS: Final = {"tls": {"secretName": "cert"}, "extender": {"clientCaSecret": "ca"}}
+INSTALLATIONS: Final = {
+    "instead of kube-scheduler": {"scheduler": {"mode": "only"}},
+    "an extender": {"scheduler": {"mode": "extender", **SECRETS}},
+    "several replicas": {"scheduler": {"replicas": 2}},
+    "groups of nodes": {
+        "agent": {
+            "nodeGroups": [
+                {"name": "first", "nodeSelector": {"kubernetes.io/hostname": "n0"}},
+                {"name": "second", "nodeSelector": {"kubernetes.io/hostname": "n1"}},
+            ]
+        }
+    },
+    "options": {"agent": {"removeStartupTaint": True}},
+}
+
+
+@pytest.mark.parametrize("values", INSTALLATIONS.values(), ids=list(INSTALLATIONS))
+def test_no_kind_of_installation_is_a_fault(values: dict[str, Any]) -> None:
+    async def otherwise_installed(ward: Ward) -> None:
+        ward.create(*wards.installed(values))
+        await ward.clock.sleep(130)
+
+    assert wards.examined(otherwise_installed, bare=True).findings == ()
+
+
 def test_every_check_has_a_fault_here() -> None:
     assert set(FAULTS) == set(CHECKS)
 
@@ -491,6 +519,14 @@ def test_one_check_alone() -> None:
     assert found.judged == ("topology-policy-none",)
 
 
+def test_nodes_of_another_operating_system_are_left_out() -> None:
+    async def windows(ward: Ward) -> None:
+        there = {"metadata": {"name": "w0"}, "status": {"nodeInfo": {"operatingSystem": "windows"}}}
+        ward.answers("/api/v1/nodes", {"kind": "NodeList", "items": [there]})
+
+    assert wards.examined(windows).nodes == 0
+
+
 def test_nodes_of_the_control_plane_are_left_out_unless_they_report() -> None:
     plane = tainted(node("plane", publisher="none", topology_policy="none"), "node-role.kubernetes.io/control-plane")
     assert wards.examined(nothing, (node(), plane)).findings == ()
@@ -594,3 +630,48 @@ def test_a_repair_that_is_refused_says_why() -> None:
     (outcome,) = wards.played(told)
     assert not outcome.done
     assert "403 Forbidden" in outcome.says
+
+
+# Hostile objects
+
+KINDS: Final = (
+    ("v1", "Node"),
+    ("v1", "Pod"),
+    ("topology.node.k8s.io/v1alpha2", "NodeResourceTopology"),
+    ("apps/v1", "DaemonSet"),
+    ("apps/v1", "Deployment"),
+    ("coordination.k8s.io/v1", "Lease"),
+    ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
+    ("v1", "ConfigMap"),
+    ("rbac.authorization.k8s.io/v1", "ClusterRole"),
+    ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"),
+    ("rbac.authorization.k8s.io/v1", "Role"),
+    ("rbac.authorization.k8s.io/v1", "RoleBinding"),
+)
+
+
+async def dumped(ward: Ward) -> dict[str, Any]:
+    """Everything that the doctor looks at, as kubectl prints it."""
+    listed = (ward.api.list(ward.resource({"apiVersion": version, "kind": kind})).items for version, kind in KINDS)
+    heads = ({"apiVersion": version, "kind": kind} for version, kind in KINDS)
+    items = [{**head, **each} for head, things in zip(heads, listed, strict=True) for each in things]
+    return {"apiVersion": "v1", "kind": "List", "items": items}
+
+
+def test_a_dump_is_judged_as_the_cluster_is() -> None:
+    dump = wards.played(dumped)
+    seen = files.read([(msgspec.json.encode(dump), "dump")])
+    assert set(seen.unread) == {"version", "nodes/proxy"}
+    assert ids(diagnosis.diagnose(seen)) == {"not-readable"}
+
+
+def test_no_broken_object_breaks_the_judgement() -> None:
+    dump = wards.played(dumped)
+    judged = 0
+    for broken in hostile.objects(dump, 150, seed=20, absurd=hostile.ABSURD):
+        try:
+            found = diagnosis.diagnose(files.read([(msgspec.json.encode(broken), "dump")]))
+        except BadObject:
+            continue
+        judged += bool(found.judged)
+    assert judged > 100

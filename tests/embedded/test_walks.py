@@ -10,7 +10,7 @@ import pytest
 from tests import conftest, walks
 from tests.embedded import kubectl
 
-PAGES = ["docs/use/pending-pod.md"]
+PAGES = ["docs/use/pending-pod.md", "docs/use/deployer.md"]
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -16,11 +16,10 @@ import yaml
 from msgspec import structs
 
 from numalign.api.objects.node import Taint
-from numalign.deploy import render
+from numalign.deploy import render, values
 from numalign.deploy.doctor import collect, diagnosis
 from numalign.deploy.doctor.diagnosis import Diagnosis
 from numalign.deploy.doctor.observed import Observed
-from numalign.deploy.model import Values
 from numalign.deploy.release import Release
 from numalign.kube.client import Client
 from numalign.kube.transport import auth
@@ -104,9 +103,9 @@ def pod(name: str, limits: dict[str, str] | None = None, **spec: Any) -> Tree:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]} | spec}
 
 
-def installed() -> list[Tree]:
-    """What the deployer applies; the definition is there already."""
-    made = render.render(Values(), Release(namespace=HOME))
+def installed(given: Tree | None = None) -> list[Tree]:
+    """What the deployer applies with these values; the definition is there already."""
+    made = render.render(values.read(given or {}), Release(namespace=HOME))
     return [each for each in made if each["kind"] not in ("Namespace", "CustomResourceDefinition")]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http
 import json
+import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,13 +16,13 @@ from numalign.agent.sources import checkpoints, sysfs
 from numalign.agent.sources.podresources import PodResources, PodResourcesClient
 from numalign.api.decode import cpuset
 from numalign.kube import errors
-from numalign.kube.resources import NODES
+from numalign.kube.resources import NODES, PODS
 from numalign.lab import preflight, up
 from numalign.lab import spec as specs
 from numalign.lab.node import LabNode
 from tests.lab import reals, sockets
 from tests.lab.labs import Labs
-from tests.lab.live import Live
+from tests.lab.live import NAMESPACE, Live
 
 
 @pytest.fixture(scope="module")
@@ -161,6 +162,23 @@ def test_containers_outlive_a_restart_of_containerd_and_kubelet(clean: Live) -> 
     assert clean.settled("later").status.phase == "Running"
     assert clean.pod("lasting").status.container_statuses[0].restart_count == began.restart_count == 0
     assert probed(clean, "lasting", "cat", "/proc/1/comm") == "probe"
+
+
+@pytest.mark.slow
+def test_a_node_whose_first_process_is_killed_comes_back_with_its_pods(clean: Live) -> None:
+    """As after a power failure: the kernel ends everything on the node, and images and pods are still there."""
+    clean.create(pod("again", nodeName="node-1"))
+    assert clean.settled("again").status.phase == "Running"
+    home = clean.node("node-1").home
+    assert home is not None
+    home.signal(signal.SIGKILL)
+
+    async def restarted() -> bool:
+        (status,) = (await clean.client.get(PODS.at("again", NAMESPACE))).status.container_statuses
+        return status.restart_count > 0 and status.ready
+
+    clean.awaited(restarted, "the pod does not run again")
+    assert probed(clean, "again", "cat", "/proc/1/comm") == "probe"
 
 
 def test_nothing_answers_a_stranger(real: Live) -> None:

@@ -60,6 +60,7 @@ FRAGMENTS: Final[dict[str, SearchStrategy[Any]]] = {
     "extraArgs": st.sampled_from([[], ["--log-format=json"], ["-v", "4"]]),
     "pullSecrets": st.sampled_from([[], ["one"], ["one", "two"]]),
     "imagePullSecrets": st.sampled_from([[], ["all"], ["one"]]),
+    "operator": st.just({}),
     "config": st.sampled_from(
         [
             {},

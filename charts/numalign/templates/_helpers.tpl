@@ -93,14 +93,19 @@ metadata:
 {{- end }}
 {{- end -}}
 
-{{/* Roles and bindings from the table of rights: dict root component settings options [table] [lease] */}}
+{{/* Roles and bindings from the table of rights: dict root component settings options [table or tables]
+[lease]. The namespace @ is that of the release. */}}
 {{- define "numalign.rbac" -}}
 {{- if .root.Values.rbac.create }}
 {{- $rights := .root.Files.Get "files/rights.json" | fromJson }}
 {{- $byNamespace := dict }}
-{{- range $right := get $rights (.table | default .component) }}
+{{- range $table := .tables | default (list (.table | default .component)) }}
+{{- range $right := get $rights $table }}
 {{- $wanted := or (not $right.option) (has $right.option $.options) }}
 {{- $namespace := $right.namespace }}
+{{- if eq $namespace "@" }}
+{{- $namespace = include "numalign.namespace" $.root }}
+{{- end }}
 {{- $rule := deepCopy $right.rule }}
 {{- if $right.lease }}
 {{- $wanted = and $wanted $.lease }}
@@ -113,6 +118,7 @@ metadata:
 {{- end }}
 {{- if $wanted }}
 {{- $_ := set $byNamespace $namespace (append (get $byNamespace $namespace | default list) $rule) }}
+{{- end }}
 {{- end }}
 {{- end }}
 {{- $name := include "numalign.component" . }}

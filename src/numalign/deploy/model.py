@@ -326,6 +326,20 @@ class Gc(Pods, frozen=True, kw_only=True):
     liveness_probe: Probe = Probe(initial_delay_seconds=10)
 
 
+class Operator(Part, frozen=True, kw_only=True):
+    """Runs agents and scheduler as NUMAResourcesOperator and NUMAResourcesScheduler objects say, instead of this
+    installation."""
+
+    enabled: bool = False
+    image: Image = Image(repository="numalign/agent")
+    values: Fragment = {}
+    """Values for agents and scheduler, for what the custom resources do not say."""
+    image_policy: Literal["any", "digest", "trusted", "own"] = "any"
+    trusted_digests: list[Annotated[str, Meta(pattern=r"^sha256:[0-9a-f]{64}$")]] = []
+    verbosity: Annotated[int, Meta(ge=0, le=10)] = 2
+    log_format: LogFormat = "text"
+
+
 class NetworkPolicy(Part, frozen=True, kw_only=True):
     enabled: bool = False
     api_server_ports: list[Port] = msgspec.field(default_factory=lambda: [443, 6443])
@@ -397,6 +411,7 @@ class Values(Part, frozen=True, kw_only=True):
     scheduler: Scheduler = msgspec.field(default_factory=Scheduler)
     agent: Agent = msgspec.field(default_factory=Agent)
     gc: Gc = msgspec.field(default_factory=Gc)
+    operator: Operator = Operator()
     network_policy: NetworkPolicy = NetworkPolicy()
     pod_monitor: Monitor = Monitor()
     service_monitor: ServiceMonitor = msgspec.field(default_factory=ServiceMonitor)

@@ -16,6 +16,7 @@ from numalign.api.schedulerconfig import configuration
 
 GROUP: Final = "rbac.authorization.k8s.io"
 API_VERSION: Final = f"{GROUP}/v1"
+KINDS: Final = ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 LOOK: Final = ("list", "watch")
 NOTE: Final = ("create", "patch")
 REPORTS: Final = ("noderesourcetopologies",)

@@ -38,7 +38,21 @@ def read(document: object, source: str = "") -> Values:
     _check_config(found, given)
     for path, why in _contradictions(found):
         raise BadObject(given.kind, given.source, path, why)
+    if found.operator.values:
+        _check_operands(found.operator.values, given)
     return found
+
+
+def _check_operands(document: Mapping[str, Any], given: Field) -> None:
+    """The values that an operator is given are those of an installation without operator, under fixed names."""
+    inner = Field(document, "operator.values", given.kind, given.source)
+    for key in ("operator", "nameOverride", "fullnameOverride", "namespaceOverride"):
+        if inner.at(key).given:
+            raise inner.at(key).bad("is not for agents and scheduler of an operator")
+    try:
+        read(document, given.source)
+    except BadObject as problem:
+        raise inner.at(problem.field).bad(problem.why) from None
 
 
 def plain(values: Values) -> dict[str, Any]:
@@ -158,6 +172,9 @@ def _check_config(values: Values, given: Field) -> None:
 
 def _contradictions(values: Values) -> Iterator[tuple[str, str]]:
     """Paths and reasons of settings that do not go together. The chart's templates refuse the same."""
+    for name, enabled in (("agent", values.agent.enabled), ("scheduler", values.scheduler.enabled)):
+        if values.operator.enabled and enabled:
+            yield f"{name}.enabled", f"the operator runs the {name}; set it to false, or operator.enabled"
     yield from _of_the_scheduler(values.scheduler)
     yield from _of_the_agent(values.agent)
 

@@ -92,8 +92,10 @@ class Lab:
     def tend(self) -> None:
         """Restart programs that ended unexpectedly, and publish the list of processes if it changed."""
         rested = time.monotonic() - REST
-        for part in self.every_part():
-            if part.wanted and not part.runs and part.started < rested:
+        # All of them before any is started: the first process of a node ends when the others are collected.
+        ended = [part for part in self.every_part() if part.wanted and not part.runs]
+        for part in ended:
+            if part.started < rested and (part.home is None or part.home.settled):
                 LOG.warning("%s ended, and is started again", part.program.title)
                 part.start()
         if self._processes() != self._announced:

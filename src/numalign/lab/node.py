@@ -86,6 +86,9 @@ WITH_CONTAINERS: Final[dict[str, Any]] = {
     "port": PORT,
     "cgroupsPerQOS": True,
     "enforceNodeAllocatable": ["pods"],
+    "localStorageCapacityIsolation": True,
+    # Images are loaded by hand and cannot be pulled again, so they stay also where the machine's disk is nearly full.
+    "imageGCHighThresholdPercent": 100,
     "containerRuntimeEndpoint": f"unix://{images.SOCKET}",
     "imageServiceEndpoint": f"unix://{images.SOCKET}",
     "authentication": {

@@ -88,8 +88,6 @@ class Part:
     def start(self) -> None:
         if self.runs:
             return
-        if self.home is not None:
-            self.home.start()
         self.wanted = True
         self.starts += 1
         self.started = time.monotonic()
@@ -122,21 +120,23 @@ class Part:
             return launching.first_process()
         return launching.processes_of(self.home.pid or 0) if self.home is not None else contextlib.nullcontext()
 
+    @property
+    def settled(self) -> bool:
+        """Whether its program runs: `launching` has then made the namespaces of the node."""
+        try:
+            return os.readlink(f"/proc/{self.pid}/exe") == os.path.realpath(self.program.command[0])
+        except OSError:
+            return False  # it has ended
+
     def until_settled(self) -> int:
-        """The process id, once its program runs: `launching` has then made the namespaces of the node."""
+        """The process id, once it is settled."""
         until = time.monotonic() + PATIENCE
         while time.monotonic() < until:
             self.require()
-            if self._executes(os.path.realpath(self.program.command[0])):
+            if self.settled:
                 return self.pid or 0
             time.sleep(SETTLING)
         raise LabError(f"{self.program.title} does not start: {self.last_words()}")
-
-    def _executes(self, file: str) -> bool:
-        try:
-            return os.readlink(f"/proc/{self.pid}/exe") == file
-        except OSError:
-            return False  # it has ended
 
     def stop(self, how: Signals = signal.SIGTERM) -> None:
         """Stop it until `start` is called."""

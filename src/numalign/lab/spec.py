@@ -83,6 +83,12 @@ class LabSpec(Struct, frozen=True, kw_only=True):
         return self.runtime == "containerd"
 
     @property
+    def defines_reports(self) -> bool:
+        """Whether the lab brings the CRD of NodeResourceTopology. An installation that runs in its containers does."""
+        uses = self.scheduler or self.reference_scheduler or self.reporter_count > 0
+        return uses or not self.runs_containers
+
+    @property
     def reporter_count(self) -> int:
         return sum(len(self.reporters(node)) for node in self.nodes)
 

@@ -155,8 +155,9 @@ async def start(lab: Lab) -> None:
     kubeconfigs = _write_kubeconfigs(lab, plan, known)
     async with lab.client() as client:
         await accounts.grant(client, (each.name for each in lab.spec.nodes))
-    # Before the publishers start: one that does not find the CRD retries slowly.
-    await define_reports(lab)
+    if lab.spec.defines_reports:
+        # Before the publishers start: one that does not find the CRD retries slowly.
+        await define_reports(lab)
     programs = schedulers.programs(lab.spec, plan, found, kubeconfigs)
     _start_beside(lab, [each for each in programs if each.name != schedulers.REFERENCE_PROGRAM])
     members.start(lab, found, known)

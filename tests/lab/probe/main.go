@@ -18,7 +18,11 @@ import (
 const account = "/var/run/secrets/kubernetes.io/serviceaccount/"
 
 func main() {
-	answer, err := run(os.Args[1], os.Args[2:])
+	args := os.Args[1:]
+	if len(args) == 0 {
+		args = []string{"wait"}
+	}
+	answer, err := run(args[0], args[1:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -94,9 +94,9 @@ def render(
     """Print the objects of an installation, in the order in which they have to be applied. Needs no cluster.
 
     Exit code: 0, or 1 if the values cannot be used."""
-    from numalign.deploy import render
+    from numalign.deploy import installation
 
-    objects = render.render(values_of(given), release_of(release), release.component)
+    objects = installation.objects(values_of(given), release_of(release), release.component)
     output.show(_listed(objects) if fmt is Format.TABLE else manifest(objects, fmt))
 
 

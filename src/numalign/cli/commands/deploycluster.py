@@ -286,15 +286,15 @@ def images(
 ) -> None:
     """List the images of an installation. With a registry, each image and its copy there. Needs no cluster."""
     from numalign.cli.display.formats import Page
-    from numalign.deploy import render
+    from numalign.deploy import installation
     from numalign.deploy.apply import images
 
     values, where = values_of(given), release_of(release)
-    here = render.render(values, where, release.component)
+    here = installation.objects(values, where, release.component)
     found = images.used(here)
     if registry:
         moved = structs.replace(values, global_=structs.replace(values.global_, image_registry=registry))
-        found = images.mirrored(here, render.render(moved, where, release.component))
+        found = images.mirrored(here, installation.objects(moved, where, release.component))
     if raw:
         output.show("\n".join(dict.fromkeys(f"{each.reference} {each.mirror}".strip() for each in found)))
     elif fmt is not Format.TABLE:
@@ -322,19 +322,20 @@ async def _planned(server: Server, values: Values, wanted: Wanted, seconds: floa
 
 async def rendered(server: Server, values: Values, wanted: Wanted) -> list[dict[str, Any]]:
     """The objects for this cluster: its version and its APIs decide about optional parts."""
-    from numalign.deploy import render
+    from numalign.deploy import installation
     from numalign.deploy.apply.applying import BUILT_IN
+    from numalign.deploy.release import Release
 
     if wanted.namespace not in BUILT_IN:
         values = structs.replace(values, namespace=structs.replace(values.namespace, create=True))
-    release = render.Release(
+    release = Release(
         name=wanted.name,
         namespace=wanted.namespace,
         kube_version=(await server.version()).removeprefix("v"),
         api_versions=frozenset(await server.api_versions()),
     )
     components = [*wanted.component, *(["namespace"] if wanted.component else [])]
-    return render.render(values, release, components)
+    return installation.objects(values, release, components)
 
 
 def _asked(cluster: Cluster, ask: Callable[[Server], Awaitable[T]]) -> T:

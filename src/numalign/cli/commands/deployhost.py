@@ -171,6 +171,8 @@ def _propose(
         document = fileio.only(base)
         given = fields.named(fields.root(document.value, configuration.KIND, document.place))
     config = kubeletfile.proposed(machine, wish, minor, given)
+    for finding in kubeletfile.crowded(wish.policy, machine):
+        output.warn(f"{finding.seen}; {finding.remedy}")
     steps = kubeletfile.steps(form.value, node, folder)
     if fmt is not Format.TABLE:
         output.show(output.structured({"form": form.value, "configuration": config, "steps": steps}, fmt))

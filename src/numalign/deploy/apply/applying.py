@@ -233,7 +233,10 @@ async def _applied(server: Server, step: Step, options: Options, *, dry_run: boo
     try:
         return await server.apply(step.tree, force=force, dry_run=dry_run)
     except errors.Conflict as problem:
-        why = ownership.disputed(ownership.disputes(problem.status.details.causes))
+        found = ownership.disputes(problem.status.details.causes)
+        if not found:
+            raise
+        why = ownership.disputed(found)
         if why:
             raise Disputed(why) from None
     return await server.apply(step.tree, force=True, dry_run=dry_run)

@@ -139,10 +139,10 @@ def disputes(causes: Iterable[Cause]) -> list[Dispute]:
 def disputed(found: Sequence[Dispute]) -> str:
     """What keeps us from taking these fields; empty where all of them are drift."""
     declared = [each for each in found if not each.by_hand]
-    if found and not declared:
+    if not declared:
         return ""
-    names = sorted({each.manager for each in declared}) or ["another manager"]
-    listed = ", ".join(dict.fromkeys(each.field for each in declared)) or "a field"
+    names = sorted({each.manager for each in declared})
+    listed = ", ".join(dict.fromkeys(each.field for each in declared))
     return (
         f"{' and '.join(names)} also applies {listed}, with another value; "
         "let one of the two tools own it, or give --force-conflicts"

@@ -105,6 +105,8 @@ def needed(program: Program, observed: Observed) -> tuple[Right, ...]:
     """The rights that the program needs with its options and its configuration."""
     if program.component == "agent":
         return tuple(each for each in rights.AGENT if not each.option or each.option in program.words)
+    if program.component == "extender":
+        return tuple(each for each in rights.EXTENDER if not each.option)
     namespace, lease = programs.serving(program, observed).lease
     table = [each for each in rights.SCHEDULER if not each.option]
     if CONFIG_MAPS.plural in observed.unread:

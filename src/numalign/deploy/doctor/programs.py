@@ -37,7 +37,7 @@ from numalign.deploy.doctor.observed import (
 )
 from numalign.deploy.doctor.view import View
 
-Component = Literal["agent", "scheduler"]
+Component = Literal["agent", "scheduler", "extender"]
 Product = Literal["numalign", "rte", "nfd", "kube-scheduler"]
 
 NAME_LABEL: Final = "app.kubernetes.io/name"
@@ -96,6 +96,9 @@ def _words(container: TemplateContainer) -> tuple[str, ...]:
 
 def recognised(workload: Workload, kind: str) -> Program | None:
     labels = {**workload.metadata.labels, **workload.spec.template.metadata.labels}
+    if any(_follows(_words(each), "extender", "run") for each in workload.spec.template.spec.containers):
+        # It answers a stock kube-scheduler, and serves no name itself.
+        return Program(workload=workload, kind=kind, component="extender", product="numalign")
     if labels.get(NAME_LABEL) == OURS:
         match labels.get(COMPONENT_LABEL):
             case "agent" | "scheduler" as component:
@@ -259,8 +262,7 @@ def _ails(view: View, pod: Pod | None) -> str:
 
 
 def _startup_taint(view: View) -> Iterator[Sighting]:
-    for node in view.observed.nodes:
-        name = node.metadata.name
+    for name, node in view.nodes.items():
         if name in view.reports and any(taint.key == publishers.STARTUP_TAINT for taint in node.spec.taints):
             yield Sighting(
                 node=name,
@@ -349,7 +351,7 @@ def _config_invalid(view: View) -> Iterator[Sighting]:
 
 
 def _unavailable(view: View) -> Iterator[Sighting]:
-    for program in schedulers_of(view.observed):
+    for program in (each for each in found(view.observed) if not each.publishes):
         wanted, there = program.workload.spec.replicas, program.workload.status.available_replicas
         if program.kind != DEPLOYMENTS.kind or there >= wanted:
             continue

@@ -1,7 +1,7 @@
 """What checks ask about an observed cluster, derived once: nodes in scope, their topologies, their kubelets.
 
 `diagnosis` makes one view for all checks. A node is in scope if pods can be meant for it: the selection of the user, or
-every node that no taint of the control plane keeps for itself. Facts about a kubelet come from the report of our
+every Linux node that no taint of the control plane keeps for itself. Facts about a kubelet come from the report of our
 agent, from the kubelet's own /configz, or partly from the report of another publisher."""
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from numalign.deploy.doctor.observed import Observed, PublishedReport
 from numalign.kubelet import configuration, versions
 
 CONTROL_PLANE: Final = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
+LINUX: Final = "linux"
 DEFAULT_RECONCILE: Final = 10.0
 YOUNG: Final = 120.0
 """Seconds in which a new object may still become what it should be."""
@@ -65,6 +66,8 @@ class View(Struct, frozen=True, dict=True):
         return {each.metadata.name: each for each in self.observed.nodes if selects(each)}
 
     def _is_for_pods(self, node: Node) -> bool:
+        if node.status.node_info.operating_system not in ("", LINUX):
+            return False
         kept = any(taint.key in CONTROL_PLANE and taint.effect != "PreferNoSchedule" for taint in node.spec.taints)
         return not kept or node.metadata.name in self.reports
 

@@ -169,6 +169,9 @@ def rewritten(manifest: bytes, image: str, places: Places) -> bytes:
         f"--config={places.folder}/{places.config.name}",
         "--bind-address=127.0.0.1",
         f"--port={PORT}",
+        # As kube-scheduler: probes and monitoring of kubeadm clusters ask by TLS, and other users of the host get in
+        # with a token only.
+        "--tls-self-signed",
     ]
     container.pop("args", None)
     # The kubeconfig is root's. Root without capabilities reads its own files and no others.
@@ -202,11 +205,11 @@ def kubeconfig_of(container: dict[str, Any]) -> str:
 
 
 def _probe(container: dict[str, Any]) -> None:
-    """kube-scheduler serves its health by TLS, numalign on the loopback without."""
+    """Newer versions of kubeadm name the port, which goes with the container's ports."""
     for name in PROBES:
         asked = objects.at(container, name, "httpGet")
         if asked:
-            asked |= {"scheme": "HTTP", "port": PORT, "host": "127.0.0.1"}
+            asked |= {"scheme": "HTTPS", "port": PORT, "host": "127.0.0.1"}
     container.pop("ports", None)
 
 

@@ -114,7 +114,11 @@ def _group_values(group: Group, extra_args: Sequence[str]) -> model.NodeGroup:
 
 
 def _affinity(selector: LabelSelector) -> Tree:
-    terms = [{"matchExpressions": [msgspec.to_builtins(each) for each in selector.match_expressions]}]
+    written = [
+        {"key": each.key, "operator": each.operator} | ({"values": list(each.values)} if each.values else {})
+        for each in selector.match_expressions
+    ]
+    terms = [{"matchExpressions": written}]
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
 
 
@@ -239,7 +243,7 @@ class _Agents:
             "nodeGroups": shown,
             "relatedObjects": related,
         }
-        kept = [msgspec.to_builtins(each) for each in removed]
+        kept: list[Any] = msgspec.json.decode(msgspec.json.encode(removed))
         return status | ({"removedNodeGroups": kept} if kept else {})
 
 

@@ -1,15 +1,18 @@
 """The objects that install the operator itself: namespace, definitions, account, rights and Deployment. Pure.
 
-`numalign operator render` prints them. The operator may grant only what it holds, so its roles include those of its
-operands; it has neither of the verbs escalate and bind."""
+`numalign operator render` prints them, and `installation` has them beside other components. The operator may grant only
+what it holds, so its roles include those of its operands; it has neither of the verbs escalate and bind."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from numalign.deploy import presets, rights
-from numalign.deploy.model import Image, Values
-from numalign.deploy.objects.common import Context, checksum, config_map, json_text
+from msgspec import structs
+
+from numalign.deploy import presets, rights, values
+from numalign.deploy.model import Image, Operator, Values
+from numalign.deploy.objects import cluster
+from numalign.deploy.objects.common import Context, Object, checksum, config_map, given, json_text, labelled
 from numalign.deploy.operator import crds
 from numalign.deploy.operator.objects import Tree
 from numalign.deploy.release import Release
@@ -22,10 +25,53 @@ FOLDER: Final = "/etc/numalign"
 FILE: Final = "values.json"
 
 
+def component(installed: Values, release: Release) -> list[Object]:
+    """The operator as a component of an installation, which brings the namespace and decides about definitions."""
+    wanted = installed.operator
+    if not wanted.enabled:
+        return []
+    context = Context(installed, release)
+    here = structs.replace(release, namespace=context.namespace)
+    operands = Release(namespace=context.namespace), values.read(wanted.values)
+    made = objects(here, installed, wanted.image, _args(wanted), wanted.values or None, operands=operands)
+    pull = dict.fromkeys((*installed.global_.image_pull_secrets, *wanted.image.pull_secrets))
+    for each in made:
+        if each["kind"] == "Deployment":
+            each["spec"]["template"]["spec"] |= given(imagePullSecrets=[{"name": name} for name in pull])
+    granted = () if installed.rbac.create else rights.KINDS
+    kept = [each for each in made if each["kind"] not in ("Namespace", "CustomResourceDefinition", *granted)]
+    return [*_definitions(context), *labelled(context, NAME, kept)]
+
+
+def _definitions(context: Context) -> list[Object]:
+    wanted = context.values.crds
+    found = labelled(context, NAME, crds.definitions() if wanted.install else [])
+    for each in found if wanted.keep else ():
+        each["metadata"]["annotations"] = each["metadata"].get("annotations", {}) | cluster.KEEP
+    return found
+
+
+def _args(wanted: Operator) -> tuple[str, ...]:
+    return (
+        f"--image-policy={wanted.image_policy}",
+        *([f"--trusted-digests={','.join(wanted.trusted_digests)}"] if wanted.trusted_digests else []),
+        "-v",
+        str(wanted.verbosity),
+        f"--log-format={wanted.log_format}",
+    )
+
+
 def objects(
-    release: Release, values: Values, image: Image, args: tuple[str, ...] = (), document: Any = None
+    release: Release,
+    values: Values,
+    image: Image,
+    args: tuple[str, ...] = (),
+    document: Any = None,
+    *,
+    operands: tuple[Release, Values] | None = None,
 ) -> list[Tree]:
-    """`args` are further options of `numalign operator run`, `document` the values file that it is given."""
+    """`args` are further options of `numalign operator run`, `document` the values file that it is given. `operands`
+    are the release and the values of its operands; None: those of the operator."""
     context = Context(values, release)
     account = context.component(NAME)
     namespace = {
@@ -45,7 +91,7 @@ def objects(
     holder = Holder("ServiceAccount", account, release.namespace)
     granted = [
         {**each, "metadata": each["metadata"] | {"labels": context.labels(NAME)}}
-        for each in rights.roles(holder, table(release, values), name=account)
+        for each in rights.roles(holder, table(*(operands or (release, values))), name=account)
     ]
     definitions = [
         {**each, "metadata": each["metadata"] | {"labels": context.labels(NAME)}} for each in crds.definitions()

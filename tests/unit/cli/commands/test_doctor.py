@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 import yaml
 from msgspec import structs
 
+from numalign.cli.commands import doctor
 from numalign.deploy.doctor.diagnosis import CHECKS
 from tests.unit.cli import clusterfiles
 from tests.unit.cli.clusterfiles import busy, run, written
@@ -194,3 +196,16 @@ def test_the_walk_shows_what_is_wrong_on_the_way_and_nothing_of_other_pods(tmp_p
 
 def test_a_pod_that_runs_in_a_healthy_cluster_exits_with_0(tmp_path: Path) -> None:
     assert run("doctor", "train-0", "-f", written(tmp_path, busy())).exit_code == 0
+
+
+def test_progress_is_told_after_two_seconds_and_then_every_second(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    progress = doctor.CollectProgress()
+    for second, count in ((1.0, 500), (2.0, 1000), (2.5, 1500), (3.0, 2000)):
+        now[0] = second
+        progress.at("nodes", count)
+    progress.end()
+    assert capsys.readouterr().err.splitlines() == ["reading: 1,000 nodes", "reading: 2,000 nodes"]
