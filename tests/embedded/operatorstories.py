@@ -352,7 +352,8 @@ def _noted(stage: Stage) -> Iterator[None]:
             stage.writes.append(what)
             if kinds.GROUP in request.path and not request.path.endswith("/status"):
                 stage.breaches.append(f"{what}: it may write nothing but a status")
-            if "/events" not in request.path and not running[sender].leads():
+            election = running[sender].election
+            if "/events" not in request.path and election is not None and not election.leads(stage.clock.now()):
                 stage.breaches.append(f"{what}: it does not lead")
             if b"finalizers" in request.body:
                 stage.breaches.append(f"{what}: it has a finalizer")

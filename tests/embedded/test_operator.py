@@ -317,6 +317,36 @@ def open_ended(definition: Tree) -> Tree:
     return {**definition, "spec": {**definition["spec"], "versions": [{**version, "schema": schema}]}}
 
 
+def test_with_the_definitions_of_the_reference_whose_status_has_fewer_fields_the_operator_is_quiet_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    known = ("conditions", "daemonsets", "machineconfigpools", "relatedObjects", "deployment", "schedulerName")
+
+    def pruned(definition: Tree) -> Tree:
+        made = copy.deepcopy(definition)
+        schema = made["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+        fields = schema["status"]["properties"]
+        schema["status"]["properties"] = {name: fields[name] for name in known if name in fields}
+        return made
+
+    monkeypatch.setattr(crds, "definitions", lambda: [pruned(each) for each in DEFINITIONS])
+
+    async def plot(stage: Stage) -> None:
+        stage.create(operator(group("worker"), group("control-plane")))
+        stage.create(scheduler())
+        await stage.available()
+        await stage.available(SCHEDULER)
+        assert "reason" not in stage.status(OPERATOR)
+        await stage.clock.sleep(30)
+        assert await stage.quiet() == []
+        stage.report("w-0")
+        stage.set_spec(OPERATOR, nodeGroups=[group("control-plane")])
+        await stage.until(lambda: not stage.names("NodeResourceTopology"))
+        assert stage.names("DaemonSet") == ["numalign-agent-control-plane"]
+
+    stories.told(plot)
+
+
 def test_83869_groups_for_control_plane_and_workers_have_an_agent_on_every_node() -> None:
     async def plot(stage: Stage) -> None:
         stage.create(operator(group("control-plane"), group("worker")))

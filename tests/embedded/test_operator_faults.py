@@ -9,7 +9,6 @@ import pytest
 
 from numalign.deploy.operator import controller, fields, plan
 from numalign.deploy.operator.controller import Controller
-from numalign.deploy.operator.main import Operator
 from numalign.deploy.operator.workqueue import WorkQueue
 from tests.embedded import operatorhavoc as havoc
 
@@ -26,10 +25,6 @@ def test_a_campaign_of_everything_going_wrong(seed: int) -> None:
 
 
 # What the campaign is good for: each of these breaks one promise, and has to be noticed.
-
-
-def no_fence(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Operator, "leads", lambda self: True)
 
 
 def additions_stay(patch: pytest.MonkeyPatch) -> None:
@@ -60,7 +55,6 @@ def nothing_is_deleted(patch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "broken",
     [
-        no_fence,
         additions_stay,
         nothing_is_tried_again,
         old_owners_are_taken_over,

@@ -172,6 +172,8 @@ class _Agents:
     def _notes(self) -> list[str]:
         empty = [group.name for group in self._split.deployed if not self._split.members[group.name]]
         notes = [f"node group {name} selects no node" for name in empty]
+        if self._resource.spec.image_spec and self._options.image_policy == "own":
+            notes.append("spec.imageSpec has no effect: this operator runs its own image")
         if self._resource.spec.pod_excludes:
             notes.append("spec.podExcludes has no effect: numalign's agent accounts for every pod")
         return notes

@@ -54,9 +54,11 @@ Name = Literal["numaresourcesoperators", "numaresourcesschedulers"]
 
 
 class Written(Struct, frozen=True):
-    """The last status that was written, and the version of the resource that it was written to."""
+    """The last status that was written, and the versions of the resource before and after.
 
-    version: str
+    A definition of another project prunes fields that only numalign has; they are not written again and again."""
+
+    versions: tuple[str, str]
     status: Status
 
 
@@ -179,7 +181,7 @@ class Controller:
     def _with_own_status(self, key: str, resource: Resource) -> Resource:
         """The watch may be behind our own last write, whose transition times count."""
         last = self._written.get(key)
-        if last is not None and last.version == resource.metadata.resource_version:
+        if last is not None and resource.metadata.resource_version in last.versions:
             return structs.replace(resource, status=last.status)
         return resource
 
@@ -259,10 +261,15 @@ class Controller:
             raise plan.Foreign(plan.belongs(key, found))
 
     async def _remove(self, removal: plan.Removal) -> None:
-        if self._may_write():
+        if not self._may_write():
+            return
+        try:
             await self._client.patch(objects.target(removal.key), "json", removal.patch)
-            self.metrics.wrote("patch", removal.key.kind)
-            LOG.info("Removed fields of others from %s", removal.key)
+        except errors.Invalid as problem:
+            # The object changed meanwhile, so the test in the patch failed: the next look sees the new one.
+            raise errors.Conflict(problem.verb, problem.words, problem.code, problem.status) from None
+        self.metrics.wrote("patch", removal.key.kind)
+        LOG.info("Removed fields of others from %s", removal.key)
 
     async def _delete(self, deletion: plan.Deletion) -> None:
         if not self._may_write():
@@ -288,11 +295,12 @@ class Controller:
         changes = {name: None for name in resource.status if name not in status} | status
         target = _resource(resource).at(resource.metadata.name)
         try:
-            await self._client.patch(target.sub("status"), "merge", {"status": changes})
+            answer = await self._client.patch(target.sub("status"), "merge", {"status": changes})
         except errors.NotFound:
             return
         self.metrics.wrote("patch", f"{_kind(resource)}/status")
-        self._written[key] = Written(resource.metadata.resource_version, status)
+        versions = resource.metadata.resource_version, answer.metadata.resource_version
+        self._written[key] = Written(versions, status)
         for event in happened(resource, outcome, planned):
             self._recorder.record(event)
 
