@@ -17,7 +17,7 @@ DEV_READY := $(VENV)/.dev
 PEERS_READY := $(VENV)/.peers
 
 .DEFAULT_GOAL := help
-.PHONY: help system install demo test test-slow lint format bench picture lock apifields rbac audit sbom dist go clean
+.PHONY: help system install demo test test-slow lint format bench picture lock apifields rbac chart audit sbom dist image go clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +64,9 @@ apifields: install  ## Make the table of API fields again: OPENAPI=folder of /op
 rbac: install  ## Write examples/rbac.yaml again from the rights of our programs
 	$(BIN)/python tools/rbacmanifest.py
 
+chart: install  ## Write the generated parts of charts/numalign again: schema, rights, presets, definitions
+	$(BIN)/python tools/chart.py
+
 audit: $(DEV_READY)  ## Look for known vulnerabilities of pinned packages; without network AUDIT_DB=OSV export for PyPI
 ifdef AUDIT_DB
 	$(BIN)/python tools/audit.py $(AUDIT_DB) $(PINS)
@@ -79,6 +82,9 @@ dist: $(DEV_READY)  ## Build wheels, source archive, bill of materials and sums 
 	$(BIN)/python tools/dist.py dist
 	$(BIN)/python tools/sbom.py dist/numalign.cdx.json
 	cd dist && sha256sum numalign.cdx.json >> SHA256SUMS
+
+image: $(DEV_READY)  ## Build both container images into dist as OCI archives: ARCH=arm64 BASE=image FRESH=1
+	$(BIN)/python -m tools.image dist $(if $(ARCH),--arch $(ARCH)) $(if $(BASE),--base $(BASE)) $(if $(FRESH),--fresh)
 
 go: $(VENV_MADE)  ## Install a pinned Go into .venv, for the lab and the oracles, where the machine has none
 	$(PINNED) -r requirements/go.txt

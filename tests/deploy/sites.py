@@ -30,6 +30,8 @@ from numalign.simulator.cluster import Cluster
 from numalign.simulator.nodes.publisher import crd
 from numalign.simulator.nodes.specs import NodeSpec, Publishing
 from tests import nodes
+from tests.embedded import underfaults
+from tests.embedded.faultproxy import Proxy, Weather
 
 HERE = Installation("numalign", "numalign-system")
 CRD = Ref("apiextensions.k8s.io/v1", "CustomResourceDefinition", "noderesourcetopologies.topology.node.k8s.io")
@@ -63,9 +65,9 @@ class Site:
 
     async def apply(self, wanted: list[Tree], installation: Installation = HERE, **options: Any) -> list[Change]:
         plan = await applying.plan_for(self.server, installation, copy.deepcopy(wanted), Options(**options))
-        await applying.check(self.server, plan)
-        await applying.preview(self.server, plan)
-        return await applying.perform(self.server, plan, self.said.append)
+        expected = await applying.preview(self.server, plan)
+        await applying.check(self.server, plan, expected)
+        return await applying.perform(self.server, plan, expected, self.said.append)
 
     async def diff(self, wanted: list[Tree], *, by_server: bool = True, **options: Any) -> list[Change]:
         plan = await applying.plan_for(self.server, HERE, wanted, Options(**options))
@@ -108,16 +110,33 @@ class Site:
 
 
 @asynccontextmanager
-async def site(count: int = 2, *, publisher: Any = "agent", without_crd: bool = False) -> AsyncIterator[Site]:
-    chances = random.Random(1)
+async def site(
+    count: int = 2,
+    *,
+    publisher: Any = "agent",
+    without_crd: bool = False,
+    seed: int = 1,
+    weather: Weather | None = None,
+) -> AsyncIterator[Site]:
+    """With `weather`, the deployer's calls go through bad weather."""
+    chances = random.Random(seed)
     clock = virtualtime.clock(chances)
     specs = [spec(f"node-{number}", publisher) for number in range(count)]
     async with cluster.running(specs, clock, chances) as embedded:
         if without_crd:
             embedded.api.delete(resources.CUSTOMRESOURCEDEFINITIONS, CRD.name)
         await clock.sleep(5.0)
-        async with Client(embedded.access(), clock=clock) as client:
-            yield Site(embedded, client)
+        access = embedded.access()
+        if weather is None:
+            async with Client(access, clock=clock) as client:
+                yield Site(embedded, client)
+            return
+        proxy = Proxy(access.server, access.dial, chances, weather)
+        access.dial = proxy.dial
+        async with Client(access, clock=clock) as client:
+            with underfaults.ended(proxy.storm()):
+                yield Site(embedded, client)
+            await proxy.close()
 
 
 def spec(name: str, publisher: Any) -> NodeSpec:

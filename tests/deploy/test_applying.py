@@ -28,7 +28,7 @@ def test_everything_is_created_in_the_order_of_dependency() -> None:
             assert {each.action for each in changes} == {"created"}
             kinds = [each.object.kind for each in changes]
             assert kinds[:3] == ["Namespace", "CustomResourceDefinition", "ServiceAccount"]
-            assert kinds[-2:] == ["DaemonSet", "Deployment"]
+            assert kinds[-2:] == ["Deployment", "DaemonSet"]
             assert len(await here.inventory()) == len(changes) == 11
 
     sites.played(story)
@@ -357,7 +357,7 @@ def test_two_deployers_at_once_do_not_lose_each_others_objects() -> None:
             less = [each for each in sites.objects() if each["metadata"]["name"] != "numalign-agent"]
             await here.apply(less)
             with pytest.raises(Stopped, match="another deployer is at work"):
-                await applying.perform(here.server, plan, here.said.append)
+                await applying.perform(here.server, plan, (), here.said.append)
 
     sites.played(story)
 

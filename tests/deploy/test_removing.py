@@ -40,7 +40,7 @@ def test_nothing_but_the_definition_is_left() -> None:
             found = await here.remove()
             assert here.left() == sorted([*before, f"{CRD.kind} {CRD.name}"])
             kinds = removed(found)
-            assert kinds[:2] == ["Deployment", "DaemonSet"]
+            assert kinds[:2] == ["DaemonSet", "Deployment"]
             assert kinds[-1] == "Namespace"
             assert kinds.index("Lease") < kinds.index("ConfigMap")
             assert [each.object for each in found if each.action == "kept"] == [CRD]

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
+import logging
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 
 from numalign.kubelet.machine import presets
 from numalign.simulator import virtualtime
@@ -148,6 +150,29 @@ def weather(seed: int) -> Weather:
 
 def played(seed: int) -> Told:
     return stories.told(havoc, NODES, seed=seed, replicas=2, weather=weather(seed))
+
+
+@contextlib.contextmanager
+def in_haste() -> Iterator[None]:
+    """Thousands of histories: what they log is not kept, and garbage is collected less often. Both took a third of the
+    time. `played` with the seed of a history that failed tells the rest."""
+    before = gc.get_threshold()
+    logging.disable(logging.CRITICAL)
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
+        logging.disable(logging.NOTSET)
+
+
+def found_in(seeds: Iterable[int]) -> dict[int, list[str]]:
+    """By seed, what did not hold."""
+    with in_haste():
+        return {seed: found for seed in seeds if (found := complaints(played(seed)))}
 
 
 def complaints(told: Told) -> list[str]:

@@ -11,6 +11,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -68,19 +69,24 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Keys:
 def extending(folder: Path, up: Up, keys: Keys) -> Iterator[str]:
     """An extender of the cluster; its URL."""
     port = controlplane.free_port()
+    process = started(folder, up, keys, port)
+    try:
+        yield f"https://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        assert process.wait(30) == 0
+
+
+def started(folder: Path, up: Up, keys: Keys, port: int) -> subprocess.Popen[bytes]:
+    """An extender that answers."""
     words = (
         f"extender run --kubeconfig {up.kubeconfig} --port {port} --pages-port 0 --client-ca {keys.authority}"
         f" --tls-certificate {keys.server('crt')} --tls-key {keys.server('key')}"
     )
     with (folder / "extender.log").open("ab") as said:
         process = subprocess.Popen(clusters.numalign(words), stdout=said, stderr=said)
-        try:
-            url = f"https://127.0.0.1:{port}"
-            clusters.awaited(lambda: answers(url, keys) == 200)
-            yield url
-        finally:
-            process.terminate()
-            assert process.wait(30) == 0
+    clusters.awaited(lambda: answers(f"https://127.0.0.1:{port}", keys) == 200)
+    return process
 
 
 def answers(url: str, keys: Keys, body: bytes = b'{"Pod":{},"NodeNames":[]}', path: str = "/filter") -> int:
@@ -164,6 +170,31 @@ def test_a_burst_through_the_extender_fills_every_zone_and_nothing_bounces(
         told = [client.said(reason.format(name)) for name in waiting(client)]
     assert told == [Like(NO_ZONE)] * 2
     assert complaints(log) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("option", WAYS.values(), ids=WAYS)
+def test_pods_wait_for_an_extender_that_is_killed_under_load_and_none_is_lost_or_rejected(
+    tmp_path: Path, anywhere: Kubectl, keys: Keys, option: str
+) -> None:
+    port = controlplane.free_port()
+    with clusters.up(tmp_path, "--nodes 20 --machine 2x16 --no-blind-scheduler") as up:
+        client = anywhere._replace(kubeconfig=up.kubeconfig)
+        process = started(tmp_path, up, keys, port)
+        with scheduling(tmp_path, command(tmp_path, up, keys, f"https://127.0.0.1:{port}", option)):
+            client.said("apply -f -", workload("train", 45, cpu="10"))
+            for running in (4, 12, 20):
+                clusters.awaited(partial(placed, client, running))
+                process.kill()
+                process.wait()
+                process = started(tmp_path, up, keys, port)
+            clusters.awaited(lambda: len(waiting(client)) == 5)
+        process.kill()
+        process.wait()
+
+
+def placed(client: Kubectl, number: int) -> bool:
+    return 45 - len(waiting(client)) >= number
 
 
 def waiting(client: Kubectl) -> list[str]:

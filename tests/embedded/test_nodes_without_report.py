@@ -18,6 +18,7 @@ from numalign.scheduler.main import Setup
 from numalign.simulator import cluster, virtualtime
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import EVENTS, PODS
+from numalign.simulator.apiserver.verbs.api import Patch
 from numalign.simulator.cluster import Cluster
 from numalign.simulator.nodes.specs import NodeSpec, Publishing
 from numalign.simulator.trees import Tree
@@ -213,6 +214,61 @@ def test_a_scheduler_that_starts_while_a_report_is_deleted_knows_the_places_agai
             await found.sleep(30.0)
             assert [found.bound["waits"], found.bound["too-large"]].count("a") == 1
             assert found.rejected == []
+
+    played(story)
+
+
+def say_of_kubelet(found: Town, node: str, words: str | None) -> None:
+    """What an agent adds to its report, or takes out of it again."""
+    reports = found.api.state.registry.of_kind(*REPORTS)
+    assert reports is not None
+    there = found.api.get(reports, node)["attributes"]
+    kept = [each for each in there if each["name"] != "numalign.io/kubelet-state"]
+    said = [{"name": "numalign.io/kubelet-state", "value": words}] if words is not None else []
+    found.api.patch(reports, node, "", Patch("merge", {"attributes": [*kept, *said]}))
+
+
+def test_a_kubelet_that_does_not_answer_gets_no_pod_that_it_may_align_until_it_does() -> None:
+    async def story() -> None:
+        async with town(server("a")) as found:
+            await found.sleep(10.0)
+            found.embedded.fleet.nodes["a"].stop_exporter()
+            say_of_kubelet(found, "a", "v1;away")
+            found.create("p", 9)
+            found.create("shared", 1, aligned=False)
+            await found.sleep(20.0)
+            assert found.bound == {"p": "", "shared": "a"}
+            assert any("1 node(s) had a kubelet that did not answer" in said for said in found.events("p"))
+            say_of_kubelet(found, "a", None)
+            await found.sleep(2.0)
+            assert found.bound["p"] == "a"
+
+    played(story)
+
+
+def test_a_statement_about_a_kubelet_that_no_agent_takes_back_ends_after_two_minutes() -> None:
+    async def story() -> None:
+        async with town(server("a")) as found:
+            await found.sleep(10.0)
+            found.embedded.fleet.nodes["a"].stop_exporter()
+            say_of_kubelet(found, "a", "v1;away")
+            found.create("p", 9)
+            await found.sleep(110.0)
+            assert found.bound == {"p": ""}
+            await found.sleep(20.0)
+            assert found.bound == {"p": "a"}
+
+    played(story)
+
+
+def test_a_state_of_a_kubelet_that_makes_no_sense_keeps_no_pod_off() -> None:
+    async def story() -> None:
+        async with town(server("a")) as found:
+            await found.sleep(10.0)
+            say_of_kubelet(found, "a", "v1;on holiday")
+            found.create("p", 9)
+            await found.sleep(2.0)
+            assert found.bound == {"p": "a"}
 
     played(story)
 

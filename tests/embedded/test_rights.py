@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterable
+from itertools import product
 from random import Random
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pytest
 
@@ -28,6 +29,7 @@ from numalign.simulator import cluster, virtualtime
 from numalign.simulator.apiserver.storage.resources import NODES, PODS
 from numalign.simulator.apiserver.verbs.api import Patch
 from numalign.simulator.nodes.publisher.crd import RESOURCE
+from tests.embedded import operatorstories
 from tests.embedded import schedulerstories as stories
 from tests.embedded import test_scheduler_volumes as volumes
 from tests.embedded.faultproxy import Weather
@@ -41,7 +43,7 @@ Kinds = set[tuple[str, str, str]]
 VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 PATH: Final = re.compile(
     r"/apis?(?:/(?P<group>[a-z0-9.-]+\.[a-z0-9.-]+|apps|policy))?/v[0-9a-z]+(?:/namespaces/(?P<namespace>[^/]+)(?=/))?"
-    r"/(?P<resource>[a-z]+)(?:/(?P<name>[^/]+)(?:/(?P<sub>[a-z]+))?)?"
+    r"/(?P<resource>[a-z]+)(?:/(?P<name>[^/]+)(?:/(?P<sub>[a-z]+)(?:/.*)?)?)?"
 )
 
 
@@ -56,6 +58,9 @@ class Asked(NamedTuple):
 
 def read(request: Request) -> Iterable[Asked]:
     """What an API server authorizes for this request."""
+    if request.path == "/version":
+        # Everybody may read it.
+        return
     found = PATH.fullmatch(request.path)
     assert found is not None, request.path
     group, namespace, name, sub = (found[part] or "" for part in ("group", "namespace", "name", "sub"))
@@ -73,10 +78,13 @@ class Recorder:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked: set[Asked] = set()
         self.streams_state = True
+        self.only: set[Sender] | None = None
+        """Whose requests count; None: everybody's."""
         admitted = Sender._admitted
 
         async def noted(sender: Sender, request: Request) -> Identity:
-            self.asked.update(read(request))
+            if self.only is None or sender in self.only:
+                self.asked.update(read(request))
             if not self.streams_state and "sendInitialEvents" in dict(request.query):
                 raise errors.BadRequest(request.verb, request.words, 400, Status())
             return await admitted(sender, request)
@@ -234,3 +242,48 @@ def test_the_collector_uses_exactly_its_rights(recorder: Recorder) -> None:
     virtualtime.run(story())
     assert recorder.beyond(rights.COLLECTOR) == set()
     assert listed(rights.COLLECTOR) - recorder.used() == set()
+
+
+def operated(recorder: Recorder) -> None:
+    async def plot(stage: operatorstories.Stage) -> None:
+        stage.create(operatorstories.operator())
+        stage.create(operatorstories.scheduler(replicas=3))
+        await stage.available()
+        await stage.available(operatorstories.SCHEDULER)
+        stage.report("w-0")
+        # No budget for one replica, no agents without groups, and a second Event of the same kind.
+        stage.set_spec(operatorstories.SCHEDULER, replicas=1)
+        for number in range(4):
+            groups = [{"poolName": "worker"}, {"poolName": "worker"}] if number % 2 else [{"poolName": "worker"}]
+            stage.set_spec(operatorstories.OPERATOR, nodeGroups=groups)
+            await stage.clock.sleep(30)
+        stage.set_spec(operatorstories.OPERATOR, nodeGroups=[])
+        await stage.until(lambda: not stage.names("NodeResourceTopology"))
+        stage.processes[0].stop()
+        await stage.clock.sleep(60)
+
+    policies = operatorstories.with_values(networkPolicy={"enabled": True})
+    for recorder.streams_state in (True, False):
+        operatorstories.told(plot, options=policies, own_definition=True)
+
+
+def test_the_operator_uses_exactly_its_own_rights(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours: set[Sender] = set()
+    lives = operatorstories.Operator.__init__
+
+    def noted(self: operatorstories.Operator, setup: Any, client: Client, elector: Client) -> None:
+        ours.update((client.sender, elector.sender))
+        lives(self, setup, client, elector)
+
+    monkeypatch.setattr(operatorstories.Operator, "__init__", noted)
+    recorder.only = ours
+    operated(recorder)
+    assert recorder.beyond(rights.OPERATOR) == set()
+    assert listed(rights.OPERATOR) - recorder.used() == set()
+    # What is limited to names is used for each of them.
+    for right in rights.OPERATOR:
+        for resource, verb, name in product(right.resources, right.verbs, right.names):
+            assert any(
+                (each.group, each.resource, each.verb, each.name) == (right.group, resource, verb, name)
+                for each in recorder.asked
+            ), (resource, verb, name)

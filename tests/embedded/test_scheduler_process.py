@@ -90,9 +90,10 @@ def test_its_pages_are_served(up: Up) -> None:
         assert "scheduler_pending_pods" in page(port, "/metrics")
 
 
-def test_where_others_reach_it_they_are_served_with_a_certificate_of_its_own(up: Up) -> None:
+@pytest.mark.parametrize("options", ["--bind-address 0.0.0.0", "--tls-self-signed"])
+def test_where_others_reach_it_they_are_served_with_a_certificate_of_its_own(up: Up, options: str) -> None:
     port, client = free_port(), unwary()
-    with scheduler(up, f"--port {port} --bind-address 0.0.0.0"):
+    with scheduler(up, f"--port {port} {options}"):
         clusters.awaited(lambda: page(port, "/readyz", client) == "ok")
         assert 'cannot get path \\"/metrics\\"' in page(port, "/metrics", client)
 

@@ -10,7 +10,7 @@ import pytest
 from tests import conftest, walks
 from tests.embedded import kubectl
 
-PAGES = ["docs/use/pending-pod.md"]
+PAGES = ["docs/use/pending-pod.md", "docs/use/deployer.md"]
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -18,7 +18,8 @@ def test_a_page_shows_what_its_commands_print(page: str, tmp_path: Path) -> None
     program = kubectl.program()
     conftest.require(program, "Go, to build kubectl")
     assert program is not None
-    programs = {"kubectl": program, "numalign": Path(sys.executable).parent / "numalign"}
+    installed = Path(sys.executable).parent
+    programs = {"kubectl": program, **{name: installed / name for name in ("numalign", "kubectl-numalign")}}
     with walks.shell(tmp_path, programs) as shell:
         try:
             assert walks.walk(walks.ROOT / page, shell) > 0

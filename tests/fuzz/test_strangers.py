@@ -159,7 +159,7 @@ TARGETS: Mapping[str, Target] = {
         0.1,
     ),
     "configz": Target(
-        lambda raw: kubeletconfiguration.read(kubeletconfig.from_configz(raw), "configz", MACHINE),
+        lambda raw: kubeletconfiguration.read(kubeletconfiguration.from_configz(raw), "configz", MACHINE),
         [b'{"kubeletconfig":{"topologyManagerPolicy":"restricted","reservedSystemCPUs":"0-1","maxPods":110}}'],
     ),
     "kubelet flags": Target(

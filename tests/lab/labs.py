@@ -50,7 +50,7 @@ class Labs:
         return found.live
 
     def _started(self, spec: LabSpec) -> Running:
-        self.make_room(preflight.instances(len(spec.nodes), spec.reporter_count))
+        self.make_room(preflight.instances(len(spec.nodes), spec.reporter_count, containers=spec.runs_containers))
         with ExitStack() as stack:
             live = stack.enter_context(self._start(spec))
             return Running(live, stack.pop_all())

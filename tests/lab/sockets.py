@@ -62,12 +62,13 @@ def answer(
     headers: Mapping[str, str] | None = None,
     *,
     tls: ssl.SSLContext | None,
+    host: str = "127.0.0.1",
 ) -> int | None:
     """The status code; None if the connection ends without an answer."""
     if tls is None:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+        connection = http.client.HTTPConnection(host, port, timeout=PATIENCE)
     else:
-        connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=PATIENCE, context=tls)
+        connection = http.client.HTTPSConnection(host, port, timeout=PATIENCE, context=tls)
     try:
         connection.request(method, path, body, dict(headers or {}))
         return connection.getresponse().status

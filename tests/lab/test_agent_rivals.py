@@ -10,7 +10,7 @@ import pytest
 from msgspec import structs
 
 from numalign.agent.publish import publish
-from numalign.api.nrt import normalise, wire
+from numalign.api.nrt import normalise, publishers, wire
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.kube import errors
 from numalign.kube.resources import EVENTS, TOPOLOGIES, Event
@@ -166,4 +166,4 @@ async def _warned(live: Live, second: str) -> bool:
 def signature(live: Live) -> str:
     """Which process wrote the report."""
     found = live.run(live.client.get(publish.resource(wire.V1ALPHA2).at(NODE)))
-    return found.metadata.annotations[publish.SIGNED]
+    return found.metadata.annotations[publishers.SIGNED]

@@ -19,6 +19,7 @@ from numalign.deploy.rights import Holder
 from numalign.kube import errors, resources
 from numalign.kube.access import kubeconfig
 from numalign.kube.transport.auth import Access
+from numalign.kubelet import configuration
 from numalign.lab import accounts, state
 from numalign.lab.accounts import AnyObject
 from numalign.lab.processes import Part
@@ -132,7 +133,7 @@ def test_an_agent_reads_the_configuration_of_its_own_kubelet_and_nothing_else_th
         apart.run(apart.client.create(kind.everywhere(), named))
     login, certificate = kubeconfig.access([str(file)]), node.place.root / kubeletconfig.CERTIFICATE
     kubelet = kubeletconfig.kubelet_access(login, f"127.0.0.1:{port}", TOLD, certificate)
-    assert kubeletconfig.from_configz(apart.run(_configz(kubelet)))["topologyManagerPolicy"]
+    assert configuration.from_configz(apart.run(_configz(kubelet)))["topologyManagerPolicy"]
     for path in ("/pods", "/metrics", "/run/default/pod/main?cmd=id", "/logs/"):
         assert sockets.answer(port, path, headers=bearer(file), tls=sockets.unverified()) == http.HTTPStatus.FORBIDDEN
 

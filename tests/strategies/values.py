@@ -60,6 +60,7 @@ FRAGMENTS: Final[dict[str, SearchStrategy[Any]]] = {
     "extraArgs": st.sampled_from([[], ["--log-format=json"], ["-v", "4"]]),
     "pullSecrets": st.sampled_from([[], ["one"], ["one", "two"]]),
     "imagePullSecrets": st.sampled_from([[], ["all"], ["one"]]),
+    "operator": st.just({}),
     "config": st.sampled_from(
         [
             {},
@@ -80,6 +81,8 @@ FRAGMENTS: Final[dict[str, SearchStrategy[Any]]] = {
     "priorityClassName": st.sampled_from(["", "system-node-critical", "own"]),
     "seLinuxType": st.sampled_from(["spc_t", "container_device_plugin_t"]),
     "secretName": st.sampled_from(["", "certificate"]),
+    "clientCaSecret": st.sampled_from(["", "clients"]),
+    "clusterIp": st.sampled_from(["", "10.96.0.99", "fd00::1"]),
     "resourceNamespace": st.sampled_from(["", "leases"]),
     "resourceName": st.sampled_from(["", "numalign.lease"]),
     "namespaceOverride": st.sampled_from(["", "other"]),

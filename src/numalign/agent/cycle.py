@@ -2,7 +2,8 @@
 
 `main` builds and runs it; tests run it in virtual time. It does one thing at a time, so that a report is never older
 than the last snapshot: after a failed write, the next attempt takes a new snapshot. An uncertain snapshot is not
-published; the cluster keeps the previous report, and its heartbeat shows its age."""
+published; the cluster keeps the previous report, and its heartbeat shows its age. While the kubelet is away, the
+previous report is published with that statement: a kubelet that starts rejects pods that a running one would admit."""
 
 from __future__ import annotations
 
@@ -140,6 +141,8 @@ class Agent:
         self._pods: frozenset[tuple[str, str]] = frozenset()
         self._published: Settings | None = None
         """The configuration that was published before the kubelet's file changed."""
+        self._last: NodeTopology | None = None
+        """The last report that was to be published."""
         self._logged: dict[str, object] = {}
         self.recorder = Recorder(client, Reporter(CONTROLLER, manner.instance))
         self.metrics = Metrics()
@@ -149,6 +152,10 @@ class Agent:
     def age(self) -> float | None:
         """Seconds since the published report was known to be correct."""
         return None if self.standing.confirmed_at is None else self._clock.now() - self.standing.confirmed_at
+
+    @property
+    def is_paused(self) -> bool:
+        return self._manner.paused
 
     @property
     def other(self) -> str:
@@ -174,11 +181,26 @@ class Agent:
         self.metrics.seconds.observe(number=self._clock.now() - started)
         self._note(look)
         if look.inventory is not None and not look.unknown:
-            report = self._report(look.inventory)
-            await self._publish(report, started, check=check, periodic=reasons == {PERIOD})
+            self._last = self._report(look.inventory)
+        elif look.readings.podresources_error == "unavailable" and self._manner.mode == "own":
+            # Other formats have no word for it.
+            self._last = await self._without_kubelet()
+        else:
+            return
+        if self._last is not None and not self._manner.paused:
+            await self._publish(self._last, started, check=check, periodic=reasons == {PERIOD})
+
+    async def _without_kubelet(self) -> NodeTopology | None:
+        """The last report of this process or of an earlier one, with the statement that the kubelet does not answer."""
+        try:
+            last = self._last or await self._publisher.earlier()
+        except errors.KubeError:
+            return None
+        return structs.replace(last, facts=structs.replace(last.facts, kubelet_away=True)) if last else None
 
     def _report(self, inventory: Inventory) -> NodeTopology:
-        return inventory.report(self._name, self._manner.mode, self._manner.left_out)
+        report = inventory.report(self._name, self._manner.mode, self._manner.left_out)
+        return report if self._manner.fingerprint else structs.replace(report, fingerprint=None)
 
     async def _settled(self, look: Snapshot) -> Snapshot:
         """Drops a doubt about the kubelet's configuration if the same was already published."""

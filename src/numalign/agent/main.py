@@ -26,7 +26,7 @@ from numalign.agent.sources.pods import SOCKET as PODS_SOCKET
 from numalign.agent.sources.pods import PodsView
 from numalign.agent.triggers import triggers
 from numalign.agent.triggers.schedule import Pace
-from numalign.agent.triggers.triggers import DeviceWatch, Triggers
+from numalign.agent.triggers.triggers import KubeletWatch, Triggers
 from numalign.api.nrt.placementcodec import ContainerRef
 from numalign.kube.client import Client
 from numalign.kube.transport.auth import Access
@@ -41,6 +41,8 @@ READY_WITHIN: Final = 3
 def status_pages(agent: Agent, period: float) -> dict[str, Page]:
     def readiness(_: PageRequest) -> PageResponse:
         age = agent.age()
+        if agent.is_paused:
+            return PageResponse("ok: publishing is paused by --no-publish\n")
         if age is not None and age <= READY_WITHIN * period:
             return PageResponse(f"ok: the report was correct {age:.0f} s ago\n")
         other = agent.other
@@ -143,11 +145,11 @@ async def run(setup: Setup, client: Client) -> None:
             "pods": pods.follow(lambda: waiting.ask(PODS)),
         }
         if (kubelet := looks.sources.podresources) is not None:
-            looks.sources.podresources = watch = DeviceWatch(kubelet)
-            beside["devices"] = watch.follow(partial(_devices_changed, looks, waiting), looks.sources.clock)
+            looks.sources.podresources = watch = KubeletWatch(kubelet)
+            beside["kubelet"] = watch.follow(partial(_kubelet_changed, looks, waiting), looks.sources.clock)
         await tasks.together(agent.run(), beside)
 
 
-def _devices_changed(looks: SnapshotReader, waiting: Triggers) -> None:
+def _kubelet_changed(looks: SnapshotReader, waiting: Triggers) -> None:
     looks.sources.offer_changed()
     waiting.ask(triggers.REASON)

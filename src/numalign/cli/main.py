@@ -20,10 +20,14 @@ from numalign.cli.commands import (
     cluster,
     demo,
     deploy,
+    deploycluster,
+    deployhost,
     deviceplugin,
+    doctor,
     explain,
     extender,
     kubelet,
+    operator,
     scenario,
     scheduler,
     topology,
@@ -83,10 +87,16 @@ app.add_typer(scheduler.app, name="scheduler")
 app.add_typer(extender.app, name="extender")
 app.add_typer(explain.app, name="explain")
 app.add_typer(topology.app)
+app.add_typer(doctor.app)
 app.add_typer(scenario.app, name="scenario")
 app.add_typer(kubelet.app, name="kubelet")
 app.add_typer(agent.app, name="agent")
+deploy.app.add_typer(deploycluster.app)
+deploy.app.add_typer(deployhost.app)
+deploy.app.add_typer(deployhost.static_pod, name="static-pod")
+deploy.app.command("validate", epilog="Example: numalign deploy validate --strict")(doctor.doctor)
 app.add_typer(deploy.app, name="deploy")
+app.add_typer(operator.app, name="operator")
 app.add_typer(deviceplugin.app, name="device-plugin")
 app.add_typer(demo.app)
 add_commands(app)
@@ -105,3 +115,8 @@ def numalign(
     ] = False,
 ) -> None:
     """NUMA-aware scheduling for Kubernetes, on an exact model of the kubelet's resource managers."""
+
+
+def plugin() -> None:
+    """The same commands as `kubectl numalign`: kubectl runs a program of this name."""
+    app(prog_name="kubectl numalign")

@@ -190,26 +190,27 @@ def taken(source: ClusterSource) -> Snapshot:
         raise BadObject("Options", "", "", "--snapshot, --server and --kubeconfig are exclusive; give one")
     config = _config(source.config) if isinstance(source, ProfiledSource) else None
     if source.snapshot:
-        return files.read(_bytes(source.snapshot), fileio.shown(source.snapshot), config)
+        return files.read(content(source.snapshot), fileio.shown(source.snapshot), config)
     if source.server:
         return files.read(fetch(source.server, DUMP, source), source.server, config)
-    return _asked(source, lambda client: snapshot.taken(client, config))
+    return asked_of(source.kubeconfig, source.context, lambda client: snapshot.taken(client, config))
 
 
 def publications(source: ClusterSource) -> dict[str, ReportWriter]:
     """By node, who wrote its report and when; empty where the source is not an API server."""
     from numalign.cli.results import topology
 
-    return _asked(source, topology.listed) if source.is_cluster else {}
+    return asked_of(source.kubeconfig, source.context, topology.listed) if source.is_cluster else {}
 
 
-def _asked(source: ClusterSource, ask: Callable[[Client], Awaitable[T]]) -> T:
+def asked_of(kubeconfig: str, context: str, ask: Callable[[Client], Awaitable[T]]) -> T:
+    """What `ask` returns for a client of this cluster. BadObject if the cluster cannot be asked."""
     from numalign.kube import clock, errors
     from numalign.kube.access import access
     from numalign.kube.client import Client
 
     async def asked() -> T:
-        async with Client(access.default(source.kubeconfig, source.context)) as client:
+        async with Client(access.default(kubeconfig, context)) as client:
             return await ask(client)
 
     try:
@@ -228,9 +229,9 @@ def _config(file: str) -> Configuration | None:
     return settings.read(document.value, document.place)
 
 
-def _bytes(path: str) -> bytes:
+def content(path: str) -> bytes:
     """At most a little more than the limit: a device may never end."""
-    from numalign.scheduler.snapshot.files import LARGEST
+    from numalign.kube.dumps import LARGEST
 
     name = fileio.shown(path)
     try:

@@ -55,7 +55,9 @@ class Image(Part, frozen=True, kw_only=True):
     """With those of `global.imagePullSecrets`."""
 
 
-class Global(Part, frozen=True, kw_only=True):
+class Global(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Shared with other charts where this one is a part of a larger one, so it may have more fields."""
+
     image_registry: str = ""
     image_tag: str = ""
     image_pull_secrets: list[str] = []
@@ -175,6 +177,19 @@ class PluginCache(Part, frozen=True, kw_only=True):
     informer_mode: Literal["", "Shared", "Dedicated"] = ""
 
 
+class Extender(Part, frozen=True, kw_only=True):
+    """For mode `extender`. kube-scheduler and the extender know each other by certificates."""
+
+    port: Port = 8443
+    client_ca_secret: Subdomain = ""
+    """A Secret whose `ca.crt` verifies the client certificate of kube-scheduler."""
+    cluster_ip: Annotated[str, Meta(pattern=r"^[0-9a-f.:]*$")] = ""
+    """A fixed address of the Service: kube-scheduler asks by address, because it does not use the cluster's DNS."""
+    bind: bool = True
+    """Whether the extender binds the pods that it is asked about, which needs the right to do so."""
+    hold: Annotated[int, Meta(ge=1, le=600)] = 5
+
+
 class Service(Part, frozen=True, kw_only=True):
     enabled: bool = True
     annotations: Texts = {}
@@ -182,11 +197,13 @@ class Service(Part, frozen=True, kw_only=True):
 
 class Scheduler(Pods, frozen=True, kw_only=True):
     enabled: bool = True
-    mode: Literal["secondary", "only"] = "secondary"
-    """`secondary`: beside kube-scheduler, for pods that name it; `only`: for all pods, by kube-scheduler's lease."""
+    mode: Literal["secondary", "only", "extender"] = "secondary"
+    """`secondary`: beside kube-scheduler, for pods that name it; `only`: for all pods, by kube-scheduler's lease;
+    `extender`: schedules nothing, and answers a kube-scheduler that asks about zones."""
     name: SchedulerName = "numalign"
     """What pods write into spec.schedulerName."""
     replicas: Annotated[int, Meta(ge=0, le=10)] = 2
+    """At most one counts in mode `extender`: two would not know of each other's charges."""
     config: Fragment = {}
     """Fields of a KubeSchedulerConfiguration. Each replaces the field that the settings below make; those of
     leaderElection one by one."""
@@ -198,6 +215,7 @@ class Scheduler(Pods, frozen=True, kw_only=True):
     preemption_mode: Literal["", "Enabled", "Disabled"] = ""
     cache: PluginCache = PluginCache()
     leader_election: LeaderElection = LeaderElection()
+    extender: Extender = Extender()
     bind_address: str = "0.0.0.0"
     port: Port = 10259
     tls: Tls = Tls()
@@ -308,6 +326,20 @@ class Gc(Pods, frozen=True, kw_only=True):
     liveness_probe: Probe = Probe(initial_delay_seconds=10)
 
 
+class Operator(Part, frozen=True, kw_only=True):
+    """Runs agents and scheduler as NUMAResourcesOperator and NUMAResourcesScheduler objects say, instead of this
+    installation."""
+
+    enabled: bool = False
+    image: Image = Image(repository="numalign/agent")
+    values: Fragment = {}
+    """Values for agents and scheduler, for what the custom resources do not say."""
+    image_policy: Literal["any", "digest", "trusted", "own"] = "any"
+    trusted_digests: list[Annotated[str, Meta(pattern=r"^sha256:[0-9a-f]{64}$")]] = []
+    verbosity: Annotated[int, Meta(ge=0, le=10)] = 2
+    log_format: LogFormat = "text"
+
+
 class NetworkPolicy(Part, frozen=True, kw_only=True):
     enabled: bool = False
     api_server_ports: list[Port] = msgspec.field(default_factory=lambda: [443, 6443])
@@ -343,6 +375,22 @@ class PrometheusRule(Part, frozen=True, kw_only=True):
     additional_rules: list[Fragment] = []
 
 
+class GrafanaDashboard(Part, frozen=True, kw_only=True):
+    """A ConfigMap with a dashboard, for the sidecar of Grafana's chart, which finds it by a label."""
+
+    enabled: bool = False
+    labels: Texts = msgspec.field(default_factory=lambda: {"grafana_dashboard": "1"})
+    annotations: Texts = {}
+
+
+class CriticalPodsQuota(Part, frozen=True, kw_only=True):
+    """Clusters may allow the classes system-cluster-critical and system-node-critical only where a quota names them;
+    GKE does."""
+
+    enabled: bool = False
+    pods: Annotated[int, Meta(ge=1, le=100000)] = 10000
+
+
 class Openshift(Part, frozen=True, kw_only=True):
     """Rendered where the cluster has the API security.openshift.io/v1."""
 
@@ -363,10 +411,13 @@ class Values(Part, frozen=True, kw_only=True):
     scheduler: Scheduler = msgspec.field(default_factory=Scheduler)
     agent: Agent = msgspec.field(default_factory=Agent)
     gc: Gc = msgspec.field(default_factory=Gc)
+    operator: Operator = Operator()
     network_policy: NetworkPolicy = NetworkPolicy()
     pod_monitor: Monitor = Monitor()
     service_monitor: ServiceMonitor = msgspec.field(default_factory=ServiceMonitor)
     prometheus_rule: PrometheusRule = PrometheusRule()
+    grafana_dashboard: GrafanaDashboard = msgspec.field(default_factory=GrafanaDashboard)
+    critical_pods_quota: CriticalPodsQuota = CriticalPodsQuota()
     openshift: Openshift = Openshift()
 
 

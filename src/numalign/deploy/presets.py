@@ -1,8 +1,9 @@
 """Where the kubelets of Kubernetes distributions have their files, for the agent's values `preset`.
 
 `objects.agent` renders the settings, and `tools/chart.py` writes the table for the chart. A folder is mounted rather
-than a file where it holds little else: a kubelet replaces its files, and a mounted file would stay the old one. A
-kubelet that runs inside another program (k3s, k0s, MicroK8s) shows no command line, so its server is asked."""
+than a file where it holds little else: a kubelet replaces its files, and a mounted file would stay the old one. The
+kubelet's server is asked where the kubelet runs inside another program and shows no command line (k3s, MicroK8s), or
+has its configuration among the keys of the cluster (k0s)."""
 
 from __future__ import annotations
 

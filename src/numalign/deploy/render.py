@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from numalign.api.decode import fields
 from numalign.api.errors import BadObject
+from numalign.deploy import order
 from numalign.deploy.model import Values
 from numalign.deploy.objects import agent, cluster, gc, scheduler
 from numalign.deploy.objects.common import Context
@@ -20,28 +21,7 @@ __all__ = ["COMPONENTS", "Release", "render"]
 COMPONENTS: Final = (cluster.NAMESPACE, cluster.CRDS, scheduler.NAME, agent.NAME, gc.NAME, cluster.MONITORS)
 """Values of the label app.kubernetes.io/component."""
 LABEL: Final = "app.kubernetes.io/component"
-ORDER: Final = (
-    "Namespace",
-    "CustomResourceDefinition",
-    "SecurityContextConstraints",
-    "ServiceAccount",
-    "ClusterRole",
-    "ClusterRoleBinding",
-    "Role",
-    "RoleBinding",
-    "ValidatingAdmissionPolicy",
-    "ValidatingAdmissionPolicyBinding",
-    "NetworkPolicy",
-    "ConfigMap",
-    "PodDisruptionBudget",
-    "Service",
-    "Certificate",
-    "Deployment",
-    "DaemonSet",
-    "PodMonitor",
-    "ServiceMonitor",
-    "PrometheusRule",
-)
+ORDER: Final = order.KINDS
 
 
 def render(values: Values, release: Release, components: Collection[str] = ()) -> list[dict[str, Any]]:

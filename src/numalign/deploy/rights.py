@@ -16,6 +16,7 @@ from numalign.api.schedulerconfig import configuration
 
 GROUP: Final = "rbac.authorization.k8s.io"
 API_VERSION: Final = f"{GROUP}/v1"
+KINDS: Final = ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 LOOK: Final = ("list", "watch")
 NOTE: Final = ("create", "patch")
 REPORTS: Final = ("noderesourcetopologies",)
@@ -103,6 +104,55 @@ COLLECTOR: Final = (
 )
 
 
+OPERATED: Final = "numalign-system"
+"""The namespace of the operator and its operands, unless another is given."""
+OPERANDS: Final = ("numalign-agent", "numalign-scheduler")
+CUSTOM: Final = "nodetopology.openshift.io"
+ADMISSION_POLICIES: Final = ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
+APPLY: Final = ("get", "create", "patch")
+"""To apply an object that may not exist yet, and to see first whose it is."""
+OPERATOR: Final = (
+    Right(CUSTOM, ("numaresourcesoperators", "numaresourcesschedulers"), LOOK),
+    Right(CUSTOM, ("numaresourcesoperators/status", "numaresourcesschedulers/status"), ("patch",)),
+    Right("", ("nodes",), LOOK),
+    Right("", ("serviceaccounts", "configmaps", "services"), LOOK, namespace=OPERATED),
+    Right("apps", ("daemonsets", "deployments"), LOOK, namespace=OPERATED),
+    Right("policy", ("poddisruptionbudgets",), LOOK, namespace=OPERATED),
+    Right("networking.k8s.io", ("networkpolicies",), LOOK, namespace=OPERATED),
+    Right(GROUP, ("roles", "rolebindings", "clusterroles", "clusterrolebindings"), LOOK),
+    Right("admissionregistration.k8s.io", ADMISSION_POLICIES, LOOK),
+    Right("apiextensions.k8s.io", ("customresourcedefinitions",), LOOK),
+    # What has a fixed name is written by this name; DaemonSets are named after their node groups.
+    Right("", ("serviceaccounts",), APPLY, namespace=OPERATED, names=OPERANDS),
+    Right("", ("serviceaccounts",), ("delete",), namespace=OPERATED, names=OPERANDS[:1]),
+    Right("", ("configmaps", "services"), APPLY, namespace=OPERATED, names=OPERANDS[1:]),
+    Right("apps", ("daemonsets",), (*APPLY, "delete"), namespace=OPERATED),
+    Right("apps", ("deployments",), APPLY, namespace=OPERATED, names=OPERANDS[1:]),
+    Right("policy", ("poddisruptionbudgets",), (*APPLY, "delete"), namespace=OPERATED, names=OPERANDS[1:]),
+    Right("networking.k8s.io", ("networkpolicies",), APPLY, namespace=OPERATED, names=OPERANDS),
+    Right("networking.k8s.io", ("networkpolicies",), ("delete",), namespace=OPERATED, names=OPERANDS[:1]),
+    Right(GROUP, ("roles", "rolebindings"), APPLY, namespace=OPERATED, names=OPERANDS[1:]),
+    Right(GROUP, ("roles", "rolebindings"), (*APPLY, "delete"), namespace="default", names=OPERANDS[:1]),
+    Right(GROUP, ("clusterroles", "clusterrolebindings"), APPLY, names=OPERANDS),
+    Right(GROUP, ("clusterroles", "clusterrolebindings"), ("delete",), names=OPERANDS[:1]),
+    Right("admissionregistration.k8s.io", ADMISSION_POLICIES, (*APPLY, "delete"), names=(f"{OPERANDS[0]}-own-report",)),
+    Right("apiextensions.k8s.io", ("customresourcedefinitions",), APPLY, names=(f"{REPORTS[0]}.{wire.GROUP}",)),
+    Right(wire.GROUP, REPORTS, ("list", "delete")),
+    # About the custom resources, which have no namespace, and about the lease.
+    Right("events.k8s.io", ("events",), NOTE, namespace="default"),
+    Right("events.k8s.io", ("events",), ("create",), namespace=OPERATED),
+    Right(LEASES, ("leases",), ("create",), namespace=OPERATED),
+    Right(LEASES, ("leases",), ("get", "update"), namespace=OPERATED, names=("numalign-operator",)),
+)
+
+
+def in_namespace(rights: Iterable[Right], namespace: str) -> tuple[Right, ...]:
+    """The operator's rights where it and its operands are in another namespace."""
+    return tuple(
+        structs.replace(right, namespace=namespace) if right.namespace == OPERATED else right for right in rights
+    )
+
+
 def needed(rights: Iterable[Right], options: Collection[str] = ()) -> tuple[Right, ...]:
     """The rights of a program with these options."""
     return tuple(right for right in rights if not right.option or right.option in options)
@@ -116,6 +166,31 @@ def by_lease(rights: Iterable[Right], namespace: str, name: str) -> tuple[Right,
 
 def _of_lease(right: Right, namespace: str, name: str) -> Right:
     return structs.replace(right, namespace=namespace, names=(name,) if right.names else ())
+
+
+FIX: Final = "--fix"
+ROLE_KINDS: Final = ("clusterroles", "clusterrolebindings", "roles", "rolebindings")
+DOCTOR: Final = (
+    Right("", ("nodes", "pods"), ("list",)),
+    Right("apps", ("daemonsets", "deployments"), ("list",)),
+    Right(wire.GROUP, REPORTS, ("list",)),
+    Right("apiextensions.k8s.io", ("customresourcedefinitions",), ("get",), names=(f"{REPORTS[0]}.{wire.GROUP}",)),
+    Right(GROUP, ROLE_KINDS, ("list",)),
+    Right(LEASES, ("leases",), ("list",), namespace="kube-node-lease"),
+    # Those that schedulers name: their leases, and the configurations that they mount.
+    Right(LEASES, ("leases",), ("get",)),
+    Right("", ("configmaps",), ("get",)),
+    # Every user has this right by default.
+    Right("authentication.k8s.io", ("selfsubjectreviews",), ("create",)),
+    # The API server asks for all of nodes/proxy before it passes /configz on. Without it, kubelets that no report of
+    # our agent describes are not judged.
+    Right("", ("nodes/proxy",), ("get",), option="kubelets without our agent"),
+    Right("", ("pods",), ("delete",), option=FIX),
+    Right("", ("nodes",), ("get", "patch"), option=FIX),
+    Right(wire.GROUP, REPORTS, ("delete",), option=FIX),
+    # The API server lets nobody grant rights that he does not have.
+    Right(GROUP, ROLE_KINDS, ("create", "patch"), option=FIX),
+)
 
 
 def roles(holder: Holder, rights: Iterable[Right], own: str = "", *, name: str = "") -> list[dict[str, Any]]:

@@ -41,7 +41,7 @@ def _election(settings: Scheduler, own: Lease) -> dict[str, Any]:
     wanted = settings.leader_election
     default = Lease(STOCK_NAMESPACE, STOCK_LEASE) if settings.mode == "only" else own
     return {
-        "leaderElect": True,
+        "leaderElect": settings.mode != "extender",
         "leaseDuration": wanted.lease_duration,
         "renewDeadline": wanted.renew_deadline,
         "retryPeriod": wanted.retry_period,
@@ -51,7 +51,7 @@ def _election(settings: Scheduler, own: Lease) -> dict[str, Any]:
 
 
 def _profiles(settings: Scheduler) -> list[dict[str, Any]]:
-    names = [EVERYBODY, settings.name] if settings.mode == "only" else [settings.name]
+    names = {"secondary": [settings.name], "only": [EVERYBODY, settings.name], "extender": [EVERYBODY]}[settings.mode]
     return [{"schedulerName": name, "pluginConfig": _plugin_config(settings)} for name in dict.fromkeys(names)]
 
 

@@ -19,18 +19,24 @@ from numalign.api.decode.fields import Field
 from numalign.api.errors import BadObject
 from numalign.api.schedulerconfig import configuration
 from numalign.deploy import model, schedulerfile
-from numalign.deploy.model import Values
+from numalign.deploy.model import Agent, Scheduler, Values
 from numalign.deploy.schedulerfile import EVERYBODY, Lease
 
-__all__ = ["DEFAULTS", "KIND", "Values", "merged", "over", "plain", "read"]
+__all__ = ["DEFAULTS", "KIND", "Values", "checked", "merged", "over", "plain", "read"]
 
 KIND: Final = "Values"
 
 
-def read(document: object, source: str = "") -> Values:
-    """The values of a parsed file over the defaults; None means an empty file."""
+def checked(document: object, source: str) -> dict[str, Any]:
+    """One of several files: each field is there and has its type. Whether fields go together is for all files."""
     given = fields.root({} if document is None else document, KIND, source)
     _check(given, inspect.type_info(Values))
+    return fields.named(given)
+
+
+def read(document: object, source: str = "") -> Values:
+    """The values of a parsed file over the defaults; None means an empty file."""
+    given = fields.root(checked(document, source), KIND, source)
     try:
         found = msgspec.convert(merged(DEFAULTS, fields.named(given)), Values)
     except (msgspec.ValidationError, RecursionError) as problem:
@@ -38,7 +44,21 @@ def read(document: object, source: str = "") -> Values:
     _check_config(found, given)
     for path, why in _contradictions(found):
         raise BadObject(given.kind, given.source, path, why)
+    if found.operator.values:
+        _check_operands(found.operator.values, given)
     return found
+
+
+def _check_operands(document: Mapping[str, Any], given: Field) -> None:
+    """The values that an operator is given are those of an installation without operator, under fixed names."""
+    inner = Field(document, "operator.values", given.kind, given.source)
+    for key in ("operator", "nameOverride", "fullnameOverride", "namespaceOverride"):
+        if inner.at(key).given:
+            raise inner.at(key).bad("is not for agents and scheduler of an operator")
+    try:
+        read(document, given.source)
+    except BadObject as problem:
+        raise inner.at(problem.field).bad(problem.why) from None
 
 
 def plain(values: Values) -> dict[str, Any]:
@@ -87,8 +107,9 @@ def _check(field: Field, info: inspect.Type) -> None:
 
 def _check_struct(field: Field, info: inspect.StructType) -> None:
     known = {each.encode_name: each for each in info.fields}
-    fields.only(field, known)
-    for key in fields.named(field):
+    if info.forbid_unknown_fields:
+        fields.only(field, known)
+    for key in fields.named(field).keys() & known:
         inner = field.at(key)
         if not inner.given:
             raise inner.bad("null; leave the field out for its default")
@@ -157,14 +178,29 @@ def _check_config(values: Values, given: Field) -> None:
 
 def _contradictions(values: Values) -> Iterator[tuple[str, str]]:
     """Paths and reasons of settings that do not go together. The chart's templates refuse the same."""
-    scheduler, agent = values.scheduler, values.agent
-    config = schedulerfile.document(scheduler, SOME_LEASE)
-    if scheduler.replicas > 1 and schedulerfile.lease(config) is None:
+    for name, enabled in (("agent", values.agent.enabled), ("scheduler", values.scheduler.enabled)):
+        if values.operator.enabled and enabled:
+            yield f"{name}.enabled", f"the operator runs the {name}; set it to false, or operator.enabled"
+    yield from _of_the_scheduler(values.scheduler)
+    yield from _of_the_agent(values.agent)
+
+
+def _of_the_scheduler(settings: Scheduler) -> Iterator[tuple[str, str]]:
+    config = schedulerfile.document(settings, SOME_LEASE)
+    asked, tls = settings.mode == "extender", settings.tls
+    if settings.replicas > 1 and not asked and schedulerfile.lease(config) is None:
         yield "scheduler.replicas", "more than one needs leader election, which scheduler.config turns off"
-    if scheduler.mode == "secondary" and EVERYBODY in [each.get("schedulerName") for each in config["profiles"]]:
+    if settings.mode == "secondary" and EVERYBODY in [each.get("schedulerName") for each in config["profiles"]]:
         yield "scheduler.mode", f"{EVERYBODY} is kube-scheduler's; to replace kube-scheduler, set the mode to only"
-    if scheduler.tls.secret_name and scheduler.tls.cert_manager.enabled:
+    if tls.secret_name and tls.cert_manager.enabled:
         yield "scheduler.tls", "secretName and certManager.enabled exclude each other"
+    if asked and not (tls.secret_name or tls.cert_manager.enabled):
+        yield "scheduler.tls", "an extender needs a certificate that kube-scheduler can verify"
+    if asked and not settings.extender.client_ca_secret:
+        yield "scheduler.extender.clientCaSecret", "missing; kube-scheduler sends a certificate, and no token"
+
+
+def _of_the_agent(agent: Agent) -> Iterator[tuple[str, str]]:
     names = [group.name for group in agent.node_groups]
     for name in names:
         if names.count(name) > 1:

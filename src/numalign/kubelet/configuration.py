@@ -11,6 +11,8 @@ import struct
 from collections.abc import Mapping
 from typing import get_args
 
+import msgspec
+
 from numalign.api import errors
 from numalign.api.decode import fields, quantity
 from numalign.api.decode.fields import Field
@@ -21,6 +23,9 @@ from numalign.kubelet.machine.machine import Machine
 
 KIND = "KubeletConfiguration"
 API_VERSION = "kubelet.config.k8s.io/v1beta1"
+HEAD = {"apiVersion": API_VERSION, "kind": KIND}
+LARGEST = 1 << 20
+"""Bytes of /configz that are read."""
 
 RESERVABLE = ("cpu", "memory", "ephemeral-storage", "pid")
 MEMORY_SIGNAL = "memory.available"
@@ -52,12 +57,12 @@ def read(obj: object, source: str, machine: Machine, minor: versions.Minor = ver
     return settings.Settings(
         topology_policy=fields.one_of(config.at("topologyManagerPolicy"), get_args(settings.TopologyPolicy), "none"),
         topology_scope=fields.one_of(config.at("topologyManagerScope"), get_args(settings.TopologyScope), "container"),
-        topology_options=_texts(config.at("topologyManagerPolicyOptions")),
+        topology_options=texts(config.at("topologyManagerPolicyOptions")),
         cpu_policy=fields.one_of(config.at("cpuManagerPolicy"), get_args(settings.CPUPolicy), "none"),
-        cpu_options=_texts(config.at("cpuManagerPolicyOptions")),
+        cpu_options=texts(config.at("cpuManagerPolicyOptions")),
         reserved_cpus=reserved_cpus,
         memory_policy=memory_policy,
-        reserved_memory=_reserved_memory(config.at("reservedMemory"), memory_policy),
+        reserved_memory=reserved_memory(config.at("reservedMemory"), memory_policy),
         reserved=_reserved(config, reserved_cpus.bit_count()),
         eviction_hard=_eviction_hard(config, machine.capacity[resourcenames.MEMORY]),
         max_pods=_max_pods(config.at("maxPods")),
@@ -66,7 +71,20 @@ def read(obj: object, source: str, machine: Machine, minor: versions.Minor = ver
     )
 
 
-def _texts(field: Field) -> Mapping[str, str]:
+def from_configz(raw: bytes) -> dict[str, object]:
+    """The KubeletConfiguration in the answer of /configz; older kubelets omit kind and version."""
+    try:
+        loaded = msgspec.json.decode(raw[:LARGEST])
+    except (ValueError, RecursionError) as problem:
+        raise errors.BadObject(KIND, "/configz", "", errors.clipped(str(problem))) from None
+    inside = fields.root(loaded, KIND, "/configz").at("kubeletconfig")
+    if not inside.given:
+        raise inside.bad("missing; is this a kubelet's /configz?")
+    return HEAD | fields.named(inside)
+
+
+def texts(field: Field) -> Mapping[str, str]:
+    """Policy options."""
     return {name: _text_or_empty(value) for name, value in fields.entries(field)}
 
 
@@ -157,7 +175,7 @@ def _memory_policy(field: Field) -> settings.MemoryPolicy:
     return fields.one_of(field, get_args(settings.MemoryPolicy), "None")
 
 
-def _reserved_memory(field: Field, policy: settings.MemoryPolicy) -> tuple[settings.MemoryReservation, ...]:
+def reserved_memory(field: Field, policy: settings.MemoryPolicy = "None") -> tuple[settings.MemoryReservation, ...]:
     seen: set[tuple[int, str]] = set()
     reservations = []
     for entry in fields.items(field):

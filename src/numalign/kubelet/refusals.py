@@ -8,10 +8,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from numalign.api.objects.pod import Pod
+
 UNEXPECTED = "UnexpectedAdmissionError"
 TOPOLOGY_AFFINITY = "TopologyAffinityError"
 SMT_ALIGNMENT = "SMTAlignmentError"
 EMPTY_POD_SHARED_POOL = "EmptyPodSharedPoolError"
+OF_RESOURCES = frozenset({TOPOLOGY_AFFINITY, UNEXPECTED, SMT_ALIGNMENT})
+"""What kubelets write into the status of a pod that they do not admit, where resources are the matter."""
+OUT_OF = "OutOf"
+
+
+def is_rejection(pod: Pod) -> bool:
+    """Whether its node did not admit it for want of resources; a pod that ran and failed has started."""
+    reason = pod.status.reason
+    is_of_resources = reason in OF_RESOURCES or reason.startswith(OUT_OF)
+    return pod.status.phase == "Failed" and is_of_resources and not pod.has_started
 
 
 @dataclass(eq=False)

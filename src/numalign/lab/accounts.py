@@ -6,6 +6,7 @@ only the rights listed in `deploy.rights`. Every agent may change only its own N
 administrators. `refused` is what the server refuses to all of them, because it would reach the real machine."""
 
 import asyncio
+import contextlib
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -17,16 +18,19 @@ from numalign.api.decode.structs import Wire
 from numalign.api.objects.meta import ObjectMeta
 from numalign.deploy import rights
 from numalign.deploy.rights import Holder, Right
-from numalign.kube import resources
+from numalign.kube import errors, resources
 from numalign.kube.client import Client
 from numalign.lab import controlplane
 from numalign.lab.controlplane import ADMINS, Account
 from numalign.process import privatefile
+from numalign.process.certificates import Authority, KeyPair
 
 ADMIN: Final = "admin"
-COMPONENTS: Final = ("system:kube-controller-manager", "system:kube-scheduler")
+COMPONENTS: Final = ("system:kube-controller-manager", "system:kube-scheduler", "system:kube-proxy")
 NODES: Final = "system:nodes"
 SCHEDULER, COLLECTOR = "numalign:scheduler", "numalign:gc"
+KUBELET_CLIENT: Final = "kube-apiserver-kubelet-client"
+"""The user that kubelets with real containers know the API server as."""
 AGENTS: Final = "numalign:agents"
 """The group of all agents; each agent has its own account."""
 
@@ -49,14 +53,25 @@ def agent_user(node: str) -> str:
 
 def kubeconfig(account: Account, url: str, authority: Path) -> dict[str, Any]:
     trusted = b64encode(authority.read_bytes()).decode()
+    login = {"token": account.token} if account.certificate is None else _with_certificate(account.certificate)
     return {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": "lab", "cluster": {"server": url, "certificate-authority-data": trusted}}],
-        "users": [{"name": account.user, "user": {"token": account.token}}],
+        "users": [{"name": account.user, "user": login}],
         "contexts": [{"name": "lab", "context": {"cluster": "lab", "user": account.user}}],
         "current-context": "lab",
     }
+
+
+def _with_certificate(pair: KeyPair) -> dict[str, str]:
+    texts = {"client-certificate-data": pair.certificate, "client-key-data": pair.key}
+    return {key: b64encode(text.encode()).decode() for key, text in texts.items()}
+
+
+def certified(authority: Authority, user: str, group: str) -> Account:
+    """An account that the server knows by its certificate: the list of tokens is read only when the server starts."""
+    return Account(user, "", group, authority.issue_client(user, group))
 
 
 def write(content: dict[str, Any], file: Path) -> Path:
@@ -75,7 +90,25 @@ NO_LOCAL_VOLUMES: Final = "no-local-volumes.lab.numalign.io"
 
 
 async def grant(client: Client, nodes: Iterable[str]) -> None:
-    await asyncio.gather(*(_create(client, each) for each in (*wanted(nodes), *refused())))
+    await asyncio.gather(*(_create(client, each) for each in (*wanted(nodes), *refused(), _for_kubelets())))
+
+
+async def grant_node(client: Client, node: str) -> None:
+    """The rights of one more node."""
+    for each in wanted_on(node):
+        with contextlib.suppress(errors.Conflict):
+            await _create(client, each)
+
+
+def _for_kubelets() -> dict[str, Any]:
+    """The API server may ask kubelets for logs and run commands, where these know it."""
+    return {
+        "apiVersion": rights.API_VERSION,
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": KUBELET_CLIENT},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:kubelet-api-admin"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": KUBELET_CLIENT}],
+    }
 
 
 def refused() -> Iterator[dict[str, Any]]:
@@ -107,12 +140,17 @@ def refused() -> Iterator[dict[str, Any]]:
 
 def wanted(nodes: Iterable[str]) -> Iterator[dict[str, Any]]:
     """Roles and bindings, without rights of options that labs do not use."""
-    agent = _needed(rights.AGENT)
     yield from rights.roles(Holder("User", SCHEDULER), _needed(rights.SCHEDULER))
     yield from rights.roles(Holder("User", COLLECTOR), _needed(rights.COLLECTOR))
-    yield from rights.roles(Holder("Group", AGENTS), (right for right in agent if not right.own))
+    yield from rights.roles(Holder("Group", AGENTS), (right for right in _needed(rights.AGENT) if not right.own))
     for node in nodes:
-        yield from rights.roles(Holder("User", agent_user(node)), (right for right in agent if right.own), node)
+        yield from wanted_on(node)
+
+
+def wanted_on(node: str) -> Iterator[dict[str, Any]]:
+    """Of the agent on this node."""
+    own = (right for right in _needed(rights.AGENT) if right.own)
+    yield from rights.roles(Holder("User", agent_user(node)), own, node)
 
 
 def _needed(every: Iterable[Right]) -> list[Right]:

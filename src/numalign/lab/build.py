@@ -25,6 +25,7 @@ from numalign.lab.errors import LabError
 
 SOURCES: Final = Path(__file__).resolve().parent / "go"
 KUBERNETES: Final = "v1.37.1"
+CONTAINERD: Final = "v2.4.2"
 ORACLE_MINORS: Final = {"1.34": "v1.34.4", "1.35": "v1.35.4", "1.36": "v1.36.3", "1.37": "v1.37.1"}
 
 
@@ -39,6 +40,8 @@ class Binary(Struct, frozen=True):
     variables: tuple[str, ...] = ()
     """More that the linker sets, as package.variable=value."""
     minutes: float = 1.0
+    tags: str = ""
+    """Build tags, separated by commas."""
 
     @property
     def folder(self) -> Path:
@@ -53,6 +56,17 @@ class Binary(Struct, frozen=True):
         major, minor, _ = self.version.removeprefix("v").split(".")
         stamp = "k8s.io/component-base/version."
         return f"{stamp}gitVersion={self.version}", f"{stamp}gitMajor={major}", f"{stamp}gitMinor={minor}"
+
+
+CONTAINERD_PACKAGES: Final = "github.com/containerd/containerd/v2/"
+SNAPSHOTTERS: Final = "no_btrfs,no_devmapper,no_zfs,no_aufs"
+"""Those that a lab leaves out: it uses overlayfs."""
+
+
+def _containerd(name: str, minutes: float) -> Binary:
+    stamp = (f"{CONTAINERD_PACKAGES}version.Version={CONTAINERD}",)
+    package = f"{CONTAINERD_PACKAGES}cmd/{name}"
+    return Binary(name, "containerd", package, variables=stamp, minutes=minutes, tags=SNAPSHOTTERS)
 
 
 def _kubernetes(name: str, minutes: float) -> Binary:
@@ -78,7 +92,13 @@ BINARIES: Final = (
     _kubernetes("kube-scheduler", 1),
     _kubernetes("kube-controller-manager", 1),
     _kubernetes("kubectl", 1),
+    _kubernetes("kube-proxy", 1),
     Binary("fakecri", "kubernetes", "./fakecri"),
+    _containerd("containerd", 3),
+    _containerd("containerd-shim-runc-v2", 1),
+    _containerd("ctr", 1),
+    Binary("pause", "containerd", "./pause"),
+    Binary("labrunc", "containerd", "./labrunc"),
     Binary("etcd", "etcd", "go.etcd.io/etcd/server/v3"),
     Binary("nfd-topology-updater", "nfd", "sigs.k8s.io/node-feature-discovery/cmd/nfd-topology-updater", minutes=3),
     Binary("helm3", "helm3", "helm.sh/helm/v3/cmd/helm", variables=HELM_VARIABLES, minutes=3),
@@ -181,7 +201,7 @@ def locate(binary: Binary, go_version: str) -> Path:
 
 def key(binary: Binary, go_version: str) -> str:
     digest = hashlib.sha256()
-    for part in (go_version, binary.package, binary.link_flags()):
+    for part in (go_version, binary.package, binary.link_flags(), *filter(None, [binary.tags])):
         digest.update(part.encode() + b"\0")
     for folder in _module_folders(binary.folder):
         for file in _sources(folder):
@@ -224,7 +244,8 @@ def _compile(command: Path, binary: Binary, path: Path) -> None:
     # Built in a temporary folder and moved, so that an interrupted build never looks finished.
     with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
         made = Path(scratch) / binary.name
-        arguments = ["build", "-trimpath", "-ldflags", binary.link_flags(), "-o", str(made), binary.package]
+        options = ["-trimpath", "-tags", binary.tags, "-ldflags", binary.link_flags(), "-o", str(made)]
+        arguments = ["build", *options, binary.package]
         ran = subprocess.run(
             [command, *arguments], cwd=binary.folder, env=environment(), capture_output=True, text=True, check=False
         )

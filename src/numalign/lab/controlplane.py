@@ -23,7 +23,7 @@ from numalign.lab import build
 from numalign.lab.errors import LabError
 from numalign.lab.processes import Part, ProgramSpec, end_all
 from numalign.process import certificates, privatefile
-from numalign.process.certificates import CryptographyMissing, KeyPair, Validity
+from numalign.process.certificates import Authority, CryptographyMissing, KeyPair, Validity
 
 HOST: Final = "127.0.0.1"
 ADMINS: Final = "system:masters"
@@ -58,6 +58,8 @@ class Account(Struct, frozen=True):
     user: str
     token: str
     group: str = ""
+    certificate: KeyPair | None = None
+    """Where it has no token, for accounts that are made while the server runs."""
 
 
 def account(user: str, group: str = "") -> Account:
@@ -71,9 +73,19 @@ class ServerPlan(Struct, frozen=True, kw_only=True):
     etcd_port: int
     peer_port: int
     port: int
+    bind: str = HOST
+    """The address that the API server listens on."""
+    host: str = HOST
+    """The address at which clients reach it."""
+    network: str = ""
+    """The path of the network namespace of both programs; empty: the real machine's."""
     authorization: str = "AlwaysAllow"
     flags: tuple[str, ...] = (WITHOUT_CONTROLLERS,)
     """Further flags of the server."""
+
+    @property
+    def url(self) -> str:
+        return f"https://{self.host}:{self.port}"
 
     @property
     def authority(self) -> Path:
@@ -128,49 +140,58 @@ def require_start(parts: Iterable[Part], until: float) -> None:
             raise LabError(f"{part.program.title} is not ready: {part.last_words()}")
 
 
-def prepare(plan: ServerPlan, accounts: Iterable[Account]) -> None:
-    """Write the files that etcd and the server read at start."""
+def prepare(plan: ServerPlan, accounts: Iterable[Account]) -> Authority:
+    """Write the files that etcd and the server read at start. The key of the returned authority, which the server's
+    clients trust, is written nowhere."""
     plan.authority.parent.mkdir(parents=True, exist_ok=True)
     tokens = (f'{each.token},{each.user},{each.user},"{each.group}"\n' for each in accounts)
     privatefile.write(plan.folder / "tokens.csv", "".join(tokens))
     try:
         signing = certificates.signing_key()
-        _certify(plan)
+        issuer = _certify(plan)
     except CryptographyMissing as problem:
         raise LabError(str(problem)) from None
     # The public half separately: the server does not derive it from a private key in this format.
     privatefile.write(plan.key, signing.private + signing.public)
+    return issuer
 
 
-def _certify(plan: ServerPlan) -> None:
+def _certify(plan: ServerPlan) -> Authority:
     """An authority each for the API server and for etcd: etcd accepts any client certificate of its authority."""
     validity = Validity.of(datetime.now(UTC))
     servers, storage = (certificates.authority(f"numalign lab {name}", validity) for name in ("CA", "etcd CA"))
     plan.authority.write_text(servers.certificate())
     plan.certificate("etcd-ca").write_text(storage.certificate())
     issued: dict[str, KeyPair] = {
-        "apiserver": servers.issue("kube-apiserver", [HOST, "localhost", *SERVICE_NAMES]),
+        "apiserver": servers.issue("kube-apiserver", [*dict.fromkeys((HOST, plan.host)), "localhost", *SERVICE_NAMES]),
         "etcd": storage.issue("etcd", [HOST]),
         "etcd-client": storage.issue_client("kube-apiserver"),
     }
     for name, pair in issued.items():
-        plan.certificate(name).write_text(pair.certificate)
-        privatefile.write(plan.private(name), pair.key)
+        keep(plan, name, pair)
+    return servers
+
+
+def keep(plan: ServerPlan, name: str, pair: KeyPair) -> None:
+    plan.certificate(name).write_text(pair.certificate)
+    privatefile.write(plan.private(name), pair.key)
 
 
 def programs_of(plan: ServerPlan, found: ServerBinaries) -> tuple[ProgramSpec, ProgramSpec]:
     etcd = (str(found.etcd), *_etcd_flags(plan))
     server = (str(found.apiserver), *_api_flags(plan))
     return (
-        ProgramSpec(name="etcd", command=etcd, log=plan.folder / "etcd.log"),
-        ProgramSpec(name="kube-apiserver", command=server, log=plan.folder / "kube-apiserver.log"),
+        ProgramSpec(name="etcd", command=etcd, log=plan.folder / "etcd.log", network=plan.network),
+        ProgramSpec(
+            name="kube-apiserver", command=server, log=plan.folder / "kube-apiserver.log", network=plan.network
+        ),
     )
 
 
 def is_ready(plan: ServerPlan, token: str) -> bool:
     # Verified: until the server listens, another program could have taken its port.
     context = ssl.create_default_context(cafile=str(plan.authority))
-    connection = http.client.HTTPSConnection(HOST, plan.port, context=context, timeout=30)
+    connection = http.client.HTTPSConnection(plan.host, plan.port, context=context, timeout=30)
     try:
         connection.request("GET", "/readyz", headers={"Authorization": f"Bearer {token}"})
         return connection.getresponse().status == http.HTTPStatus.OK
@@ -221,7 +242,7 @@ def _api_flags(plan: ServerPlan) -> list[str]:
         f"--etcd-certfile={plan.certificate('etcd-client')}",
         f"--etcd-keyfile={plan.private('etcd-client')}",
         f"--secure-port={plan.port}",
-        f"--bind-address={HOST}",
+        f"--bind-address={plan.bind}",
         f"--tls-cert-file={plan.certificate('apiserver')}",
         f"--tls-private-key-file={plan.private('apiserver')}",
         "--anonymous-auth=false",

@@ -5,22 +5,51 @@
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct, field
 
 from numalign.kube.access import kubeconfig
 from numalign.kube.client import Client
 from numalign.lab import processes, state
-from numalign.lab.node import LabNode
+from numalign.lab.containers.cgroups import Sweeper
+from numalign.lab.containers.network import LabNetwork
+from numalign.lab.containers.runtime import SystemPrograms
+from numalign.lab.node import LabNode, MachineTrees
 from numalign.lab.processes import Part
 from numalign.lab.spec import LabSpec
+from numalign.process.certificates import Authority
 
 LOG: Final = logging.getLogger(__name__)
 REST: Final = 3.0
 """Minimum seconds between two starts of a program, so that a failing program does not use up the machine."""
 
 Say = Callable[[str], None]
+
+
+class ContainerLab(Struct):
+    """What a lab with real containers has beside others."""
+
+    network: LabNetwork
+    sweeper: Sweeper
+    system: SystemPrograms
+    authority: Authority
+    """It certifies nodes; its key is in memory only."""
+    found: Mapping[str, Path]
+    """The lab's binaries by name."""
+    loaded: list[tuple[Path, str]] = field(default_factory=list)
+    """Image archives and names of their images: nodes that are added get them, too."""
+
+    @property
+    def ctr(self) -> Path:
+        return self.found["ctr"]
+
+    def close(self) -> None:
+        """After all programs have ended."""
+        self.network.close()
+        self.sweeper.finish()
 
 
 class Lab:
@@ -30,8 +59,13 @@ class Lab:
         self.spec, self.place = spec, place
         self.parts: dict[str, Part] = {}
         self.nodes: dict[str, LabNode] = {}
-        self.kubeconfig = place / "kubeconfig"
+        self.trees = MachineTrees(place / "machines")
+        self.kubeconfig = place / state.KUBECONFIG
         self.url = ""
+        self.authority = Path()
+        """The certificate that clients verify the API server with."""
+        self.containers: ContainerLab | None = None
+        """Where the nodes run containers."""
         self.tools = Path()
         """The folder of kubectl."""
         self._say = say
@@ -58,8 +92,10 @@ class Lab:
     def tend(self) -> None:
         """Restart programs that ended unexpectedly, and publish the list of processes if it changed."""
         rested = time.monotonic() - REST
-        for part in self.every_part():
-            if part.wanted and not part.runs and part.started < rested:
+        # All of them before any is started: the first process of a node ends when the others are collected.
+        ended = [part for part in self.every_part() if part.wanted and not part.runs]
+        for part in ended:
+            if part.started < rested and (part.home is None or part.home.settled):
                 LOG.warning("%s ended, and is started again", part.program.title)
                 part.start()
         if self._processes() != self._announced:
@@ -80,6 +116,7 @@ class Lab:
             words=f"{words}, {', '.join(beside)}" if beside else words,
             nodes=tuple(map(_node, self.nodes.values())),
             pieces=tuple(map(_piece, self.every_part())),
+            cgroup=self.containers.sweeper.cgroup if self.containers is not None else "",
         )
 
 
@@ -91,7 +128,8 @@ def _node(node: LabNode) -> state.NodeState:
         policy=settings.topology_policy,
         scope=settings.topology_scope,
         folder=str(node.place.folder),
-        mounts=node.place.mounts,
+        mounts=node.place.mounts if node.containers is None else (),
+        cgroups=node.containers.members if node.containers is not None else (),
     )
 
 

@@ -1,10 +1,13 @@
-"""One node of a lab: a real kubelet on a simulated machine, with a container runtime that runs nothing.
+"""One node of a lab: a real kubelet on a simulated machine, with a container runtime that runs nothing, or containerd.
 
-`up` starts what `programs` and `publishers` return. Programs of a node see the machine's files in place of /sys and
-/proc, and the node's folders as /var/lib/kubelet and /var/log. So kubelet, agent and device plugins use their usual
-paths, which are also short enough for sockets. The device plugin reads its devices from a file. Tests use `LabNode`."""
+`members` starts what `programs` and `publishers` return. Programs of a node see the machine's files in place of /sys
+and /proc, and the node's folders as /var/lib/kubelet and /var/log. So kubelet, agent and device plugins use their usual
+paths, which are also short enough for sockets. The device plugin reads its devices from a file. With containerd, all
+programs of a node share their namespaces, because containers see what the kubelet mounts; the first program, which does
+nothing else, keeps them. Tests use `LabNode`."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,10 +17,16 @@ from msgspec import Struct, structs
 from numalign.agent.deviceplugin import config
 from numalign.kubelet.machine import machinefile
 from numalign.kubelet.machine.machine import Machine
-from numalign.lab import machinetree, state
+from numalign.lab import launching, machinetree, state
+from numalign.lab.containers import images, runtime
+from numalign.lab.containers.images import NodeRuntime
+from numalign.lab.containers.network import NodeNetwork
+from numalign.lab.containers.runtime import SystemPrograms
 from numalign.lab.processes import Part, ProgramSpec
 from numalign.lab.spec import LabSpec, NodeSpec
+from numalign.lab.state import FIRST
 from numalign.process import interpreter, privatefile
+from numalign.process.certificates import KeyPair
 
 
 def of(spec: NodeSpec) -> Mapping[str, Any]:
@@ -42,6 +51,8 @@ CONFIG: Final = f"{KUBELET_ROOT}/config.yaml"
 KUBECONFIG: Final = f"{KUBELET_ROOT}/kubeconfig"
 AGENT_KUBECONFIG: Final = f"{KUBELET_ROOT}/agent.kubeconfig"
 DEVICES: Final = f"{KUBELET_ROOT}/devices.yaml"
+AUTHORITY: Final = f"{KUBELET_ROOT}/ca.crt"
+PORT: Final = 10250
 
 # No cgroups, no iptables, no sysctls: kubelets of a lab must not change the real machine (lab spec, "One kubelet").
 LAB_DECIDES: Final[dict[str, Any]] = {
@@ -69,11 +80,50 @@ LAB_DECIDES: Final[dict[str, Any]] = {
 }
 
 
+# Its network namespace and its cgroups are the node's own, so the kubelet can use both.
+WITH_CONTAINERS: Final[dict[str, Any]] = {
+    "address": "0.0.0.0",
+    "port": PORT,
+    "cgroupsPerQOS": True,
+    "enforceNodeAllocatable": ["pods"],
+    "localStorageCapacityIsolation": True,
+    # Images are loaded by hand and cannot be pulled again, so they stay also where the machine's disk is nearly full.
+    "imageGCHighThresholdPercent": 100,
+    "containerRuntimeEndpoint": f"unix://{images.SOCKET}",
+    "imageServiceEndpoint": f"unix://{images.SOCKET}",
+    "authentication": {
+        "anonymous": {"enabled": False},
+        "webhook": {"enabled": True},
+        "x509": {"clientCAFile": AUTHORITY},
+    },
+}
+
+
+class ContainerPlan(Struct, frozen=True, kw_only=True):
+    """What a node with real containers has beside others."""
+
+    network: NodeNetwork
+    cgroups: dict[str, str]
+    """The folder of the node's cgroup by mount point."""
+    system: SystemPrograms
+    serving: KeyPair
+    """The certificate of the kubelet's server."""
+    authority: str
+    """The certificate of the authority that issued it, and that of the API server as a client."""
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """The cgroups of the node's programs."""
+        return tuple(f"{folder}/{launching.LEAF}" for folder in self.cgroups.values())
+
+
 class NodePaths(Struct, frozen=True):
     """The paths of a node's files, as seen from outside."""
 
     folder: Path
     tree: Path
+    real: bool = False
+    """The node shows the real machine; only sysctls are replaced."""
 
     @property
     def root(self) -> Path:
@@ -85,9 +135,30 @@ class NodePaths(Struct, frozen=True):
 
     @property
     def mounts(self) -> tuple[tuple[str, str], ...]:
-        files = ("proc/cpuinfo", "proc/meminfo", *machinetree.TUNABLES)
-        shown = [(str(self.tree / path), f"/{path}") for path in ("sys/devices/system", machinetree.HUGEPAGES, *files)]
+        machine = ("sys/devices/system", machinetree.HUGEPAGES, "proc/cpuinfo", "proc/meminfo")
+        paths = (*(() if self.real else machine), *machinetree.TUNABLES)
+        shown = [(str(self.tree / path), f"/{path}") for path in paths]
         return (*shown, (str(self.root), KUBELET_ROOT), (str(self.folder / "var-log"), "/var/log"))
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The lab's, for `numalign lab shell NODE kubectl`."""
+        return self.folder.parents[1] / state.KUBECONFIG
+
+    @property
+    def store(self) -> Path:
+        """Images and containers."""
+        return self.folder / "containerd"
+
+    @property
+    def settings(self) -> Path:
+        return self.folder / "settings"
+
+    @property
+    def container_mounts(self) -> tuple[tuple[str, str], ...]:
+        # At their own paths, too, which may be in a folder that is another one on the node, such as /tmp.
+        own = [(str(path), str(path)) for path in (self.folder, self.kubeconfig)]
+        return (*own, *self.mounts, (str(self.store), runtime.STORE), (str(self.settings), runtime.SETTINGS))
 
 
 class NodeAccess(Struct, frozen=True):
@@ -96,15 +167,29 @@ class NodeAccess(Struct, frozen=True):
     kubelet: dict[str, object]
     agent: dict[str, object]
     port: int
-    """The port that the kubelet serves on."""
+    """The port that the kubelet serves on, on loopback; with real containers it is the usual one."""
 
 
 class LabNode:
     """A running node."""
 
-    def __init__(self, spec: NodeSpec, place: NodePaths, parts: dict[str, Part]) -> None:
-        self.spec, self.place, self.parts = spec, place, parts
+    def __init__(
+        self, spec: NodeSpec, place: NodePaths, parts: dict[str, Part], containers: ContainerPlan | None = None
+    ) -> None:
+        self.spec, self.place, self.parts, self.containers = spec, place, parts, containers
         self.name = spec.name
+
+    @property
+    def home(self) -> Part | None:
+        """The program whose namespaces the others share; None where each has its own."""
+        return self.parts.get(FIRST)
+
+    @property
+    def runtime(self) -> NodeRuntime:
+        """Of a node with real containers."""
+        assert self.containers is not None
+        assert self.home is not None
+        return NodeRuntime(self.name, self.home.until_settled(), self.containers.members)
 
     @property
     def kubelet(self) -> Part:
@@ -124,9 +209,9 @@ class LabNode:
 
     @property
     def podresources(self) -> Path:
-        """Through the runtime's process, because a socket's path has at most 107 characters."""
+        """Through a process of the node, because a socket's path has at most 107 characters."""
         inside = Path(KUBELET_ROOT, "pod-resources", "kubelet.sock").relative_to("/")
-        return Path("/proc", str(self.parts["runtime"].pid), "root", inside)
+        return Path("/proc", str((self.home or self.parts["runtime"]).pid), "root", inside)
 
 
 class MachineTrees:
@@ -143,12 +228,17 @@ class MachineTrees:
         return self._folder / str(self._made.index(machine))
 
 
-def prepare(spec: NodeSpec, place: NodePaths, access: NodeAccess) -> None:
+def prepare(
+    spec: NodeSpec, place: NodePaths, access: NodeAccess, containers: ContainerPlan | None, found: Mapping[str, Path]
+) -> None:
     """Write everything that the node's programs read at start."""
     # The device plugin needs its folder and may start before the kubelet.
     for folder in (place.root / "device-plugins", place.logs, place.folder / "var-log"):
         folder.mkdir(parents=True, exist_ok=True)
     config = {**spec.kubelet, **LAB_DECIDES, "port": access.port}
+    if containers is not None:
+        config |= WITH_CONTAINERS
+        _prepare_containers(spec, place, containers, found)
     # JSON is YAML.
     written: dict[str, object] = {CONFIG: config, KUBECONFIG: access.kubelet, AGENT_KUBECONFIG: access.agent}
     if devices := of(spec):
@@ -157,17 +247,57 @@ def prepare(spec: NodeSpec, place: NodePaths, access: NodeAccess) -> None:
         privatefile.write(place.root / Path(path).name, msgspec.json.format(msgspec.json.encode(content), indent=2))
 
 
-def programs(spec: NodeSpec, place: NodePaths, found: Mapping[str, Path]) -> list[ProgramSpec]:
+def _prepare_containers(spec: NodeSpec, place: NodePaths, plan: ContainerPlan, found: Mapping[str, Path]) -> None:
+    pki = place.root / "pki"
+    for folder in (pki, place.store, place.settings):
+        folder.mkdir(parents=True, exist_ok=True)
+    # Where the kubelet would put a certificate of its own making; that of the authority follows, so that clients which
+    # trust this file verify the server.
+    (pki / "kubelet.crt").write_text(plan.serving.certificate + plan.authority)
+    privatefile.write(pki / "kubelet.key", plan.serving.key)
+    (place.root / Path(AUTHORITY).name).write_text(plan.authority)
+    runc = plan.system.runc if spec.real else str(found["labrunc"])
+    for name, text in runtime.files(plan.network, runc, plan.system.plugins).items():
+        (place.settings / name).write_text(text)
+
+
+def programs(
+    spec: NodeSpec, place: NodePaths, found: Mapping[str, Path], containers: ContainerPlan | None = None
+) -> list[ProgramSpec]:
     """The programs of a node, in start order."""
-    made = [
-        _program(spec, place, "runtime", str(found["fakecri"]), f"unix://{RUNTIME_SOCKET}"),
-        _kubelet(spec, place, str(found["kubelet"])),
-    ]
+    if containers is None:
+        made = [
+            _program(spec, place, "runtime", str(found["fakecri"]), f"unix://{RUNTIME_SOCKET}"),
+            _kubelet(spec, place, str(found["kubelet"])),
+        ]
+    else:
+        made = list(_container_programs(spec, place, found, containers))
     if of(spec):
-        made.append(
-            _program(spec, place, "device-plugin", *interpreter.NUMALIGN, "device-plugin", "run", "--config", DEVICES)
-        )
+        command = (*interpreter.NUMALIGN, "device-plugin", "run", "--config", DEVICES)
+        made.append(_program(spec, place, "device-plugin", *command, containers=containers))
     return made
+
+
+def _container_programs(
+    spec: NodeSpec, place: NodePaths, found: Mapping[str, Path], plan: ContainerPlan
+) -> Iterator[ProgramSpec]:
+    """The node's first program gets every mount; the others enter its namespaces."""
+    first = _program(spec, place, FIRST, str(found["pause"]))
+    yield structs.replace(
+        first,
+        mounts=place.container_mounts,
+        writable=(str(place.folder),),
+        network=plan.network.path,
+        view={"hostname": spec.name, "cgroups": plan.cgroups},
+        cgroups=tuple(plan.cgroups.values()),
+    )
+    # containerd looks for its shim on the path.
+    path = ":".join((str(found["containerd-shim-runc-v2"].parent), os.environ.get("PATH", os.defpath), runtime.SBIN))
+    variables = {"PATH": path, "LAB_RUNC": plan.system.runc}
+    command = (str(found["containerd"]), "--config", runtime.CONFIG)
+    yield _program(spec, place, "containerd", *command, containers=plan, **variables)
+    flags = (*_kubelet_flags(spec), f"--node-ip={plan.network.address}")
+    yield _program(spec, place, "kubelet", str(found["kubelet"]), *flags, containers=plan)
 
 
 def publishers(lab: LabSpec, node: LabNode, found: Mapping[str, Path], admin: Path) -> list[ProgramSpec]:
@@ -183,23 +313,35 @@ def publishers(lab: LabSpec, node: LabNode, found: Mapping[str, Path], admin: Pa
         else:
             name, login = "agent", AGENT_KUBECONFIG
             command = (*interpreter.NUMALIGN, "agent", "run", "--mode", reporter)
-        made.append(_program(node.spec, node.place, name, *command, NODE_NAME=node.name, KUBECONFIG=login))
+        variables = {"NODE_NAME": node.name, "KUBECONFIG": login}
+        made.append(_program(node.spec, node.place, name, *command, containers=node.containers, **variables))
     return made
 
 
-def _program(spec: NodeSpec, place: NodePaths, name: str, *command: str, **environment: str) -> ProgramSpec:
+def _program(
+    spec: NodeSpec,
+    place: NodePaths,
+    name: str,
+    *command: str,
+    containers: ContainerPlan | None = None,
+    **environment: str,
+) -> ProgramSpec:
     return ProgramSpec(
         name=name,
         command=command,
         log=place.logs / f"{name}.log",
         node=spec.name,
-        mounts=place.mounts,
+        mounts=() if containers is not None else place.mounts,
         environment=environment,
+        cgroups=containers.members if containers is not None else (),
     )
 
 
 def _kubelet(spec: NodeSpec, place: NodePaths, binary: str) -> ProgramSpec:
     """It may write into the node's folder only, because pods can ask it to create files and folders anywhere."""
-    flags = (f"--kubeconfig={KUBECONFIG}", f"--config={CONFIG}", f"--hostname-override={spec.name}", "--v=2")
-    program = _program(spec, place, "kubelet", binary, *flags)
+    program = _program(spec, place, "kubelet", binary, *_kubelet_flags(spec))
     return structs.replace(program, writable=(str(place.folder),))
+
+
+def _kubelet_flags(spec: NodeSpec) -> tuple[str, ...]:
+    return (f"--kubeconfig={KUBECONFIG}", f"--config={CONFIG}", f"--hostname-override={spec.name}", "--v=2")

@@ -11,6 +11,7 @@ from typing import Final
 
 from numalign.agent.sources.filewatch import Inotify
 from numalign.lab import build, launching, machinetree
+from numalign.lab.containers import runtime
 from numalign.lab.errors import LabError
 from numalign.lab.node import KUBELET_ROOT
 
@@ -20,17 +21,20 @@ FOR_KUBELET: Final = 5
 FOR_REPORTER: Final = 1
 FOR_CONTROL_PLANE: Final = 2
 """Inotify instances that each program uses."""
+FOR_CONTAINERS: Final = 3
+"""Further ones of containerd and certificates, per node and for the control plane."""
 ENOUGH: Final = 512
 """Inotify instances that suffice for the largest lab and others beside it."""
 SHOWN: Final = ("/sys/devices/system", f"/{machinetree.HUGEPAGES}", "/proc/cpuinfo", "/proc/meminfo")
 
 
-def instances(nodes: int, reporters: int) -> int:
+def instances(nodes: int, reporters: int, *, containers: bool = False) -> int:
     """The inotify instances that a lab uses."""
-    return nodes * FOR_KUBELET + reporters * FOR_REPORTER + FOR_CONTROL_PLANE
+    for_containers = FOR_CONTAINERS * (nodes + 1) if containers else 0
+    return nodes * FOR_KUBELET + reporters * FOR_REPORTER + FOR_CONTROL_PLANE + for_containers
 
 
-def missing(nodes: int = 1, reporters: int = 0) -> str:
+def missing(nodes: int = 1, reporters: int = 0, *, containers: bool = False) -> str:
     """What is missing for this number of nodes and publishers; empty if nothing is."""
     if sys.platform != "linux":
         return f"a lab needs Linux and root; use a virtual machine, or {ELSEWHERE}"
@@ -38,14 +42,16 @@ def missing(nodes: int = 1, reporters: int = 0) -> str:
         return f"a lab needs root, to show each kubelet its own machine; use sudo, or {ELSEWHERE}"
     if not build.found():
         return f"a lab builds its programs with Go, which is not here; {build.ADVICE}"
+    if containers and (problem := runtime.missing()):
+        return problem
     absent = [path for path in (*SHOWN, *(f"/{each}" for each in machinetree.TUNABLES)) if not os.path.exists(path)]
     if absent:
         return f"a lab shows kubelets its own {absent[0]}, which this system does not have; use a whole virtual machine"
-    return _crowded(nodes, instances(nodes, reporters)) or _refused()
+    return _crowded(nodes, instances(nodes, reporters, containers=containers)) or _refused()
 
 
-def require(nodes: int = 1, reporters: int = 0) -> None:
-    if problem := missing(nodes, reporters):
+def require(nodes: int = 1, reporters: int = 0, *, containers: bool = False) -> None:
+    if problem := missing(nodes, reporters, containers=containers):
         raise LabError(problem)
     # An empty folder as mount point; `release` removes it with the last lab.
     Path(KUBELET_ROOT).mkdir(parents=True, exist_ok=True)

@@ -3,12 +3,15 @@
 `up` keeps them running; campaigns and tests stop them. A part ends with the thread that started it (`launching`), so
 the longest-lived thread must start it. A program's output is appended to its log."""
 
+from __future__ import annotations
+
 import contextlib
 import os
 import signal
 import subprocess
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from signal import Signals
 from typing import Final
@@ -20,6 +23,7 @@ from numalign.lab.errors import LabError
 
 PATIENCE: Final = 10.0
 """Seconds that a program has to end by itself."""
+SETTLING: Final = 0.01
 LINES_SHOWN, SHOWN = 3, 1000
 """Lines, and characters, of a log at the end of an error message."""
 PANICS: Final = ("panic: ", "fatal error: ")
@@ -38,6 +42,12 @@ class ProgramSpec(Struct, frozen=True, kw_only=True):
     writable: tuple[str, ...] | None = None
     """The folders where it may write; None means everywhere."""
     environment: Mapping[str, str] = field(default_factory=dict)
+    network: str = ""
+    """The path of its network namespace; empty: the real machine's."""
+    cgroups: tuple[str, ...] = ()
+    """The folders of its cgroups; empty: those of this process."""
+    view: Mapping[str, object] | None = None
+    """For the first process of a node with real containers: what `launching` makes for the node's programs."""
     port: int = 0
     """The port of its HTTP pages on loopback; 0 if it has none."""
 
@@ -53,14 +63,19 @@ class ProgramSpec(Struct, frozen=True, kw_only=True):
 
 
 class Part:
-    def __init__(self, program: ProgramSpec) -> None:
-        self.program = program
+    def __init__(self, program: ProgramSpec, home: Part | None = None) -> None:
+        """`home` is the first process of the node whose namespaces the program enters."""
+        self.program, self.home = program, home
         self.wanted = False
         """Whether it is restarted when it ends."""
         self.starts = 0
         self.started = 0.0
         """The last start, by the monotonic clock."""
         self._process: subprocess.Popen[bytes] | None = None
+        self._guests: list[Part] = []
+        """Programs in the namespaces of this one, which the kernel ends with it."""
+        if home is not None:
+            home._guests.append(self)
 
     @property
     def pid(self) -> int | None:
@@ -78,8 +93,17 @@ class Part:
         self.started = time.monotonic()
         program = self.program
         program.workplace.mkdir(parents=True, exist_ok=True)
-        command = launching.command(program.command, program.mounts, parent=os.getpid(), writable=program.writable)
-        with open(program.log, "ab") as log:
+        command = launching.command(
+            program.command,
+            program.mounts,
+            parent=os.getpid(),
+            writable=program.writable,
+            network=program.network,
+            view=program.view,
+            home=(self.home.until_settled() if self.home is not None else 0),
+            cgroups=program.cgroups,
+        )
+        with open(program.log, "ab") as log, self._process_namespace():
             # Its own process group, so that an interrupt in the terminal does not end all parts at once.
             self._process = subprocess.Popen(
                 command,
@@ -90,6 +114,29 @@ class Part:
                 env={**os.environ, **program.environment},
                 start_new_session=True,
             )
+
+    def _process_namespace(self) -> AbstractContextManager[None]:
+        if self.program.view is not None:
+            return launching.first_process()
+        return launching.processes_of(self.home.pid or 0) if self.home is not None else contextlib.nullcontext()
+
+    @property
+    def settled(self) -> bool:
+        """Whether its program runs: `launching` has then made the namespaces of the node."""
+        try:
+            return os.readlink(f"/proc/{self.pid}/exe") == os.path.realpath(self.program.command[0])
+        except OSError:
+            return False  # it has ended
+
+    def until_settled(self) -> int:
+        """The process id, once it is settled."""
+        until = time.monotonic() + PATIENCE
+        while time.monotonic() < until:
+            self.require()
+            if self.settled:
+                return self.pid or 0
+            time.sleep(SETTLING)
+        raise LabError(f"{self.program.title} does not start: {self.last_words()}")
 
     def stop(self, how: Signals = signal.SIGTERM) -> None:
         """Stop it until `start` is called."""
@@ -134,10 +181,16 @@ class Part:
         if self._process is None:
             return
         try:
-            self._process.wait(patience)
+            self._collect(patience)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            self._process.wait()
+            self._collect(None)
+
+    def _collect(self, patience: float | None) -> None:
+        """The first process of a namespace does not end before all others in it are collected."""
+        for part in (*self._guests, self):
+            if part._process is not None:
+                part._process.wait(patience)
 
 
 def end_all(parts: Iterable[Part]) -> None:

@@ -7,15 +7,19 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from msgspec import structs
 
 from numalign.api.objects.pod import DEFAULT_SCHEDULER
 from numalign.lab import accounts, controlplane
+from numalign.lab.containers import network
 from numalign.lab.controlplane import ServerPlan
 from numalign.lab.processes import ProgramSpec
 from numalign.lab.spec import LabSpec
 from numalign.process import interpreter
 
 REFERENCE, REFERENCE_PROGRAM = "reference", "reference-scheduler"
+PROXY: Final = "kube-proxy"
+PROXY_NODE: Final = "--hostname-override="
 ZONES_PLUGIN: Final = "NodeResourceTopologyMatch"
 RESYNC: Final = 1
 """Seconds between two resyncs of the reference scheduler."""
@@ -26,6 +30,7 @@ def binaries(lab: LabSpec) -> list[str]:
         "kube-controller-manager": lab.controllers,
         "kube-scheduler": lab.stock_scheduler,
         REFERENCE_PROGRAM: lab.reference_scheduler,
+        PROXY: lab.runs_containers,
     }
     return [name for name, wanted in asked.items() if wanted]
 
@@ -34,13 +39,18 @@ def programs(lab: LabSpec, plan: ServerPlan, found: dict[str, Path], kubeconfigs
     """`kubeconfigs` are by account."""
 
     def program(name: str, *command: str, port: int = 0) -> ProgramSpec:
-        return ProgramSpec(name=name, command=command, log=plan.folder / f"{name}.log", port=port)
+        # Ours stays on the real machine, whose users open its pages.
+        where = "" if port else plan.network
+        return ProgramSpec(name=name, command=command, log=plan.folder / f"{name}.log", port=port, network=where)
 
     made = []
     if lab.controllers:
         account = kubeconfigs["system:kube-controller-manager"]
         name = "kube-controller-manager"
         made.append(program(name, str(found[name]), *_controller_flags(plan, account)))
+    if lab.runs_containers:
+        flags = _proxy_flags(kubeconfigs["system:kube-proxy"])
+        made.append(proxy_of(lab.nodes[0].name, program(PROXY, str(found[PROXY]), *flags)))
     if lab.stock_scheduler:
         profile = {"schedulerName": DEFAULT_SCHEDULER}
         config = _config(plan.folder, kubeconfigs["system:kube-scheduler"], profile)
@@ -73,6 +83,31 @@ def _controller_flags(plan: ServerPlan, kubeconfig: Path) -> list[str]:
         f"--service-account-private-key-file={plan.key}",
         f"--root-ca-file={plan.authority}",
     ]
+
+
+def _proxy_flags(kubeconfig: Path) -> list[str]:
+    return [
+        f"--kubeconfig={kubeconfig}",
+        "--proxy-mode=nftables",
+        f"--nodeport-addresses={network.OUTSIDE}",
+        f"--cluster-cidr={network.PODS}",
+        # Answers have to come back here, also between pods of one node.
+        "--masquerade-all",
+        # It answers everyone, so it must not listen where pods and the real machine's users can connect.
+        "--healthz-bind-address=127.0.0.1:10256",
+        "--metrics-bind-address=127.0.0.1:10249",
+        # These settings are of the whole machine.
+        "--conntrack-max-per-core=0",
+        "--conntrack-min=0",
+        "--conntrack-tcp-timeout-established=0s",
+        "--conntrack-tcp-timeout-close-wait=0s",
+    ]
+
+
+def proxy_of(node: str, proxy: ProgramSpec) -> ProgramSpec:
+    """It serves all nodes, in the network that connects them; but it waits for a Node of its own, and ends with it."""
+    flags = (word for word in proxy.command if not word.startswith(PROXY_NODE))
+    return structs.replace(proxy, command=(*flags, f"{PROXY_NODE}{node}"))
 
 
 def _go_flags(config: Path) -> list[str]:

@@ -3,7 +3,9 @@
 The command line and tests create a `LabSpec`; `up` runs it. A node's `kubelet` is a KubeletConfiguration. `modelled`
 starts the model with it, so that a configuration that the kubelet would refuse is refused beforehand."""
 
-from collections.abc import Mapping
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any, Final, Literal
 
@@ -25,6 +27,8 @@ NOTHING_MORE: Final[Mapping[str, Any]] = {}
 
 Reporter = Literal["own", "rte", "nfd"]
 """numalign's agent; the agent in the form of RTE; nfd-topology-updater."""
+Runtime = Literal["fake", "containerd"]
+"""One that runs nothing and reports every container as running; one that runs containers."""
 
 
 class NodeSpec(Struct, frozen=True, kw_only=True, dict=True):
@@ -36,6 +40,8 @@ class NodeSpec(Struct, frozen=True, kw_only=True, dict=True):
     """A file for `numalign device-plugin`; None means the machine's devices."""
     reporter: Reporter | None = None
     """The publisher of its report; None means the lab's default."""
+    real: bool = False
+    """The machine is the one that the lab runs on, so that CPUs of containers are real."""
 
     @cached_property
     def settings(self) -> Settings:
@@ -55,6 +61,7 @@ class NodeSpec(Struct, frozen=True, kw_only=True, dict=True):
 class LabSpec(Struct, frozen=True, kw_only=True):
     nodes: tuple[NodeSpec, ...]
     name: str = "numalign"
+    runtime: Runtime = "fake"
     controllers: bool = True
     scheduler: bool = False
     agent: bool = False
@@ -68,17 +75,35 @@ class LabSpec(Struct, frozen=True, kw_only=True):
         asked: dict[Reporter, bool] = {"own": self.agent, "nfd": self.nfd}
         return tuple(reporter for reporter, wanted in asked.items() if wanted)
 
+    def with_nodes(self, nodes: Iterable[NodeSpec]) -> LabSpec:
+        return structs.replace(self, nodes=tuple(nodes))
+
+    @property
+    def runs_containers(self) -> bool:
+        return self.runtime == "containerd"
+
+    @property
+    def defines_reports(self) -> bool:
+        """Whether the lab brings the CRD of NodeResourceTopology. An installation that runs in its containers does."""
+        uses = self.scheduler or self.reference_scheduler or self.reporter_count > 0
+        return uses or not self.runs_containers
+
     @property
     def reporter_count(self) -> int:
         return sum(len(self.reporters(node)) for node in self.nodes)
 
 
 def node(
-    name: str, machine: Machine, *, kubelet: Mapping[str, Any] | None = None, more: Mapping[str, Any] = NOTHING_MORE
+    name: str,
+    machine: Machine,
+    *,
+    kubelet: Mapping[str, Any] | None = None,
+    more: Mapping[str, Any] = NOTHING_MORE,
+    real: bool = False,
 ) -> NodeSpec:
     """A node with all managers on, unless `kubelet` gives the configuration; `more` overrides both."""
     written = {**USUAL, **(nodegroups.usual(machine) if kubelet is None else kubelet), **more}
-    return NodeSpec(name=name, machine=machine, kubelet=KIND | written)
+    return NodeSpec(name=name, machine=machine, kubelet=KIND | written, real=real)
 
 
 def repeated(one: NodeSpec, count: int) -> tuple[NodeSpec, ...]:

@@ -12,10 +12,15 @@ from typing import Final
 from msgspec import Struct
 
 from numalign.lab import processes
+from numalign.lab.containers import cgroups
 from numalign.process import background
 
 CONTROL, NODES, LOGS = "control", "nodes", "logs"
 """Folders of a lab: control plane, nodes, and logs of each node."""
+KUBECONFIG: Final = "kubeconfig"
+"""The file of the administrator's kubeconfig in a lab's folder."""
+FIRST: Final = "init"
+"""The program that keeps the namespaces of a node with real containers."""
 
 
 class ProgramState(Struct, frozen=True):
@@ -45,6 +50,8 @@ class NodeState(Struct, frozen=True):
     scope: str
     folder: str
     mounts: tuple[tuple[str, str], ...]
+    """What every program of the node mounts; none where they share the namespaces of the first one."""
+    cgroups: tuple[str, ...] = ()
 
 
 class LabState(Struct, frozen=True):
@@ -57,6 +64,13 @@ class LabState(Struct, frozen=True):
     words: str
     nodes: tuple[NodeState, ...]
     pieces: tuple[ProgramState, ...]
+    cgroup: str = ""
+    """The name of the lab's cgroups, where its nodes run containers."""
+
+    def home(self, node: str) -> int | None:
+        """The process whose namespaces the programs of this node share; None where each has its own."""
+        first = (each for each in self.pieces if each.node == node and each.name == FIRST and each.runs)
+        return next((each.pid for each in first), None)
 
 
 INSTANCES: Final = background.Instances(
@@ -79,6 +93,8 @@ def clear(name: str) -> bool:
     for piece in state.pieces if state is not None else ():
         if piece.pid is not None and piece.runs:
             os.kill(piece.pid, signal.SIGKILL)
+    if state is not None and state.cgroup:
+        cgroups.sweep(state.cgroup)
     there = place.is_dir()
     shutil.rmtree(place, ignore_errors=True)
     return there

@@ -16,19 +16,23 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
+from msgspec import structs
+
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import ResourceList
 from numalign.kube import errors, resources
 from numalign.kube.client import Client
 from numalign.kube.resources import Named, Target
 from numalign.kubelet.machine.machine import Machine
-from numalign.lab import accounts, build, controlplane, node, preflight, processes, schedulers, state
+from numalign.lab import accounts, build, controlplane, members, node, preflight, processes, schedulers, state
 from numalign.lab import spec as specs
 from numalign.lab.accounts import AnyObject
+from numalign.lab.containers import runtime
+from numalign.lab.containers.cgroups import Sweeper
+from numalign.lab.containers.network import LabNetwork
 from numalign.lab.controlplane import Account, ServerBinaries, ServerPlan
 from numalign.lab.errors import LabError
-from numalign.lab.lab import Lab, Say
-from numalign.lab.node import LabNode, MachineTrees, NodeAccess, NodePaths
+from numalign.lab.lab import ContainerLab, Lab, Say
 from numalign.lab.processes import Part, ProgramSpec
 from numalign.lab.spec import LabSpec
 from numalign.scheduler import main
@@ -129,27 +133,34 @@ async def _until(lab: Lab, reached: Callable[[], Awaitable[bool]], otherwise: st
         await asyncio.sleep(POLL)
 
 
-ALWAYS: Final = ("etcd", "kube-apiserver", "kubelet", "fakecri", "kubectl")
+ALWAYS: Final = ("etcd", "kube-apiserver", "kubelet", "kubectl")
+WITHOUT_CONTAINERS: Final = ("fakecri",)
+WITH_CONTAINERS: Final = ("containerd", "containerd-shim-runc-v2", "ctr", "pause", "labrunc")
 # The server refuses to advertise a loopback address.
 ON_LOOPBACK: Final = ("--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none")
 # Without controllers, no program creates service accounts or removes the initial taint of a new node.
 ALONE: Final = "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition"
 AS_ANYWHERE: Final = "--enable-admission-plugins=NodeRestriction"
 SERVER_POLL: Final = 0.1
+SERVER_PORT: Final = 6443
+"""In a lab's own network namespace, where nothing else listens."""
+KUBELETS: Final = "kubelet-client"
 
 
 async def start(lab: Lab) -> None:
     found = _built(lab)
-    known = accounts.every(each.name for each in lab.spec.nodes)
+    # Nodes with real containers can be added later, so they have certificates instead of tokens.
+    known = accounts.every(() if lab.spec.runs_containers else (each.name for each in lab.spec.nodes))
     plan = await _start_server(lab, found, known)
     kubeconfigs = _write_kubeconfigs(lab, plan, known)
     async with lab.client() as client:
         await accounts.grant(client, (each.name for each in lab.spec.nodes))
-    # Before the publishers start: one that does not find the CRD retries slowly.
-    await define_reports(lab)
+    if lab.spec.defines_reports:
+        # Before the publishers start: one that does not find the CRD retries slowly.
+        await define_reports(lab)
     programs = schedulers.programs(lab.spec, plan, found, kubeconfigs)
     _start_beside(lab, [each for each in programs if each.name != schedulers.REFERENCE_PROGRAM])
-    _start_nodes(lab, found, {user: accounts.kubeconfig(each, lab.url, plan.authority) for user, each in known.items()})
+    members.start(lab, found, known)
     lab.announce()
     await until_ready(lab)
     _start_publishers(lab, found)
@@ -166,7 +177,13 @@ async def start(lab: Lab) -> None:
 
 def _built(lab: Lab) -> dict[str, Path]:
     reporters = {reporter for each in lab.spec.nodes for reporter in lab.spec.reporters(each)}
-    names = [*ALWAYS, *schedulers.binaries(lab.spec), *(["nfd-topology-updater"] if "nfd" in reporters else [])]
+    runtime_names = WITH_CONTAINERS if lab.spec.runs_containers else WITHOUT_CONTAINERS
+    names = [
+        *ALWAYS,
+        *runtime_names,
+        *schedulers.binaries(lab.spec),
+        *(["nfd-topology-updater"] if "nfd" in reporters else []),
+    ]
     wanted = build.chosen(names)
     built = build.build(wanted, lambda each: lab.say(f"building {each.name}: about {each.minutes:.0f} min, once"))
     found = {each.binary.name: each.path for each in built}
@@ -183,16 +200,47 @@ async def _start_server(lab: Lab, found: Mapping[str, Path], known: Mapping[str,
         authorization="Node,RBAC",
         flags=(*ON_LOOPBACK, AS_ANYWHERE if lab.spec.controllers else ALONE),
     )
-    controlplane.prepare(plan, known.values())
+    if lab.spec.runs_containers:
+        plan = _with_containers(lab, plan, found, known)
+    else:
+        controlplane.prepare(plan, known.values())
+    lab.url, lab.authority = plan.url, plan.authority
     for program in controlplane.programs_of(plan, ServerBinaries(found["etcd"], found["kube-apiserver"])):
         lab.parts[program.name] = _started(program)
-    lab.url = f"https://127.0.0.1:{plan.port}"
     token, until = known[accounts.ADMIN].token, time.monotonic() + controlplane.SECONDS_TO_START
     while not await asyncio.to_thread(controlplane.is_ready, plan, token):
         controlplane.require_start(lab.parts.values(), until)
         await asyncio.sleep(SERVER_POLL)
     lab.say(f"API server ready at {lab.url}")
     return plan
+
+
+def _with_containers(lab: Lab, plan: ServerPlan, found: Mapping[str, Path], known: Mapping[str, Account]) -> ServerPlan:
+    """Make the lab's network and prepare a server in it, which knows nodes by certificates and may ask kubelets for
+    logs."""
+    system = runtime.system()
+    sweeper = Sweeper(lab.spec.name)
+    try:
+        network = LabNetwork(system.ip, controlplane.SERVICE_ADDRESSES)
+    except BaseException:
+        sweeper.finish()
+        raise
+    flags = (
+        f"--advertise-address={network.address}",
+        AS_ANYWHERE if lab.spec.controllers else ALONE,
+        f"--client-ca-file={plan.authority}",
+        f"--kubelet-certificate-authority={plan.authority}",
+        f"--kubelet-client-certificate={plan.certificate(KUBELETS)}",
+        f"--kubelet-client-key={plan.private(KUBELETS)}",
+        "--kubelet-preferred-address-types=InternalIP",
+    )
+    inside = structs.replace(
+        plan, port=SERVER_PORT, bind="0.0.0.0", host=network.address, network=network.path, flags=flags
+    )
+    authority = controlplane.prepare(inside, known.values())
+    controlplane.keep(inside, KUBELETS, authority.issue_client(accounts.KUBELET_CLIENT))
+    lab.containers = ContainerLab(network, sweeper, system, authority, found)
+    return inside
 
 
 def _write_kubeconfigs(lab: Lab, plan: ServerPlan, known: Mapping[str, Account]) -> dict[str, Path]:
@@ -206,26 +254,14 @@ def _write_kubeconfigs(lab: Lab, plan: ServerPlan, known: Mapping[str, Account])
     }
 
 
-def _start_nodes(lab: Lab, found: dict[str, Path], logins: Mapping[str, dict[str, object]]) -> None:
-    trees = MachineTrees(lab.place / "machines")
-    for spec in lab.spec.nodes:
-        place = NodePaths(lab.place / state.NODES / spec.name, trees.of(spec.machine))
-        kubelet, agent = logins[accounts.node_user(spec.name)], logins[accounts.agent_user(spec.name)]
-        node.prepare(spec, place, NodeAccess(kubelet, agent, controlplane.free_port()))
-        programs = node.programs(spec, place, found)
-        lab.nodes[spec.name] = LabNode(spec, place, {each.name: _started(each) for each in programs})
-    lab.say(f"{len(lab.nodes)} kubelet{'s' if len(lab.nodes) != 1 else ''} started")
-
-
 def _start_beside(lab: Lab, programs: list[ProgramSpec]) -> None:
     lab.parts |= {each.name: _started(each) for each in programs}
 
 
 def _start_publishers(lab: Lab, found: Mapping[str, Path]) -> None:
     for each in lab.nodes.values():
-        each.parts |= {
-            program.name: _started(program) for program in node.publishers(lab.spec, each, found, lab.kubeconfig)
-        }
+        for program in node.publishers(lab.spec, each, found, lab.kubeconfig):
+            members.run(each, program)
 
 
 def _started(program: ProgramSpec) -> Part:
@@ -243,7 +279,7 @@ TENDED: Final = 0.5
 async def up(spec: LabSpec, say: Say = LOG.info) -> AsyncIterator[Lab]:
     """The lab, once its nodes are Ready. LabError or BadObject if it cannot start."""
     specs.check(spec)
-    preflight.require(len(spec.nodes), spec.reporter_count)
+    preflight.require(len(spec.nodes), spec.reporter_count, containers=spec.runs_containers)
     try:
         with state.INSTANCES.held(spec.name) as place:
             _own(place)
@@ -264,10 +300,17 @@ async def _running(lab: Lab) -> AsyncIterator[Lab]:
             yield lab
         finally:
             tending.cancel()
-            processes.end_all(lab.every_part())
+            _end(lab)
             shutil.rmtree(lab.place, ignore_errors=True)
     finally:
-        processes.end_all(lab.every_part())
+        _end(lab)
+
+
+def _end(lab: Lab) -> None:
+    processes.end_all(lab.every_part())
+    if lab.containers is not None:
+        lab.containers.close()
+        lab.containers = None
 
 
 def _own(place: Path) -> None:

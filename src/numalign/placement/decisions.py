@@ -90,6 +90,8 @@ class Decision(Struct, frozen=True, eq=False, gc=False):
     """Cause code of an intent that the node does not keep; empty: none."""
     holder: Holder = NOTHING
     pod: Pod | None = None
+    in_turn: bool = False
+    """Whether pods on their way to the node may get other zones than predicted if this one is admitted before them."""
 
     @property
     def placement(self) -> tuple[Aligned, ...]:

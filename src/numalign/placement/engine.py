@@ -149,6 +149,10 @@ class Engine:
         """Whether nothing is known about the node's zones, neither by a report nor by one that was deleted."""
         return self.flavour.lacks_report(node)
 
+    def kubelet_is_away(self, node: str) -> bool:
+        """Whether the node's report says that its kubelet does not answer."""
+        return self.flavour.kubelet_is_away(node)
+
     def waits_for_report(self, code: int) -> bool:
         """Whether a node that refuses a pod by this code may accept it after its next report."""
         return self.flavour.waits_for_report(code)

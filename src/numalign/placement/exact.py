@@ -11,6 +11,7 @@ from collections.abc import Callable, Container, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from numalign.api.errors import BadObject
@@ -20,6 +21,7 @@ from numalign.placement import kernels
 from numalign.placement.columns import nodetotals, templates
 from numalign.placement.columns.columns import NONE_PENDING, NOT_EXACT, SEVERAL_SHAPES, UNREPORTED, Columns
 from numalign.placement.columns.holdings import Holding, Source
+from numalign.placement.columns.nodefacts import Assumption
 from numalign.placement.columns.nodetotals import NodeTotals
 from numalign.placement.columns.shapes import Shape, Shapes
 from numalign.placement.columns.templates import Templates, aligned
@@ -127,6 +129,10 @@ class ExactFlavour:
         facts = self.mirror.ledger.facts(node)
         return facts is None or not facts.rules.zones
 
+    def kubelet_is_away(self, node: str) -> bool:
+        facts = self.mirror.ledger.facts(node)
+        return facts is not None and Assumption.KUBELET_AWAY in facts.assumptions
+
     def waits_for_report(self, code: int) -> bool:
         return code in UNSURE
 
@@ -199,12 +205,13 @@ class ExactFlavour:
         if score > LAST_RESORT and self._is_mixed(table, number):
             table.turn_down(number, LAST_RESORT, demands.identity(pod))
             return None
-        held = self._placed_by_model(pod, table, number)
-        if held is None:
+        found = self._placed_by_model(pod, table, number)
+        if found is None:
             table.turn_down(number, Code.NOT_CERTAIN, demands.identity(pod))
             return None
+        held, in_turn = found
         self.mirror.refresh()
-        decision = self._decision(pod, table, number, held)
+        decision = structs.replace(self._decision(pod, table, number, held), in_turn=in_turn)
         self._count(decision, table)
         return decision
 
@@ -276,7 +283,8 @@ class ExactFlavour:
             found = table.templates[kind] = Templates(rules, program, table.shape.number)
         return found
 
-    def _placed_by_model(self, pod: Pod, table: VerdictTable, number: int) -> Holder | None:
+    def _placed_by_model(self, pod: Pod, table: VerdictTable, number: int) -> tuple[Holder, bool] | None:
+        """What the pod gets, and whether that changes what pods on their way to the node may get."""
         if self._is_mixed(table, number):
             self._searches += 1
             if self._searches > MOST_SEARCHES:
@@ -286,7 +294,8 @@ class ExactFlavour:
         if found is None:
             return None
         self.mirror.predict(number, pod, found.holding, found.revised)
-        return Held(aligned(found.holding.containers, row.facts.rules), found.holding.entries)
+        held = Held(aligned(found.holding.containers, row.facts.rules), found.holding.entries)
+        return held, bool(found.revised)
 
     def _decision(self, pod: Pod, table: VerdictTable, number: int, holder: Holder) -> Decision:
         self._searches = 0

@@ -72,6 +72,10 @@ class Flavour(Protocol):
         for what they are says no."""
         ...
 
+    def kubelet_is_away(self, node: str) -> bool:
+        """Whether the node's report says that its kubelet does not answer. A flavour that ignores that says no."""
+        ...
+
     def waits_for_report(self, code: int) -> bool:
         """Whether a row that refuses a pod by this code may accept it after its next report."""
         ...

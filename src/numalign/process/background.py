@@ -126,7 +126,7 @@ class Instances(Generic[T]):
     def names(self) -> list[str]:
         """Names of all folders, including those of processes that died."""
         places = sorted(self.home().iterdir()) if self.home().is_dir() else []
-        return [place.name for place in places if NAME.fullmatch(place.name)]
+        return [place.name for place in places if NAME.fullmatch(place.name) and place.is_dir()]
 
     def end(self, name: str) -> bool:
         """Sends SIGTERM, then SIGKILL; False where no instance of this name runs."""

@@ -102,27 +102,29 @@ class Authority:
         builder = builder.add_extension(x509.SubjectAlternativeName(map(_host, hosts)), critical=False)
         return KeyPair(self._signed(builder), _private_pem(key))
 
-    def issue_client(self, name: str) -> KeyPair:
-        """A certificate for a TLS client of this name."""
+    def issue_client(self, name: str, group: str = "") -> KeyPair:
+        """A certificate for a TLS client of this name; an API server also reads the group."""
         from cryptography.x509.oid import ExtendedKeyUsageOID
 
         key = _new_key()
-        return KeyPair(self._signed(self._leaf(name, key, ExtendedKeyUsageOID.CLIENT_AUTH)), _private_pem(key))
+        return KeyPair(self._signed(self._leaf(name, key, ExtendedKeyUsageOID.CLIENT_AUTH, group)), _private_pem(key))
 
-    def _leaf(self, name: str, key: EllipticCurvePrivateKey, purpose: ObjectIdentifier) -> CertificateBuilder:
+    def _leaf(
+        self, name: str, key: EllipticCurvePrivateKey, purpose: ObjectIdentifier, group: str = ""
+    ) -> CertificateBuilder:
         from cryptography import x509
 
-        builder = self._builder(name, key)
+        builder = self._builder(name, key, group)
         builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         builder = builder.add_extension(_key_usage("digital_signature"), critical=True)
         return builder.add_extension(x509.ExtendedKeyUsage((purpose,)), critical=False)
 
-    def _builder(self, name: str, key: EllipticCurvePrivateKey) -> CertificateBuilder:
+    def _builder(self, name: str, key: EllipticCurvePrivateKey, group: str = "") -> CertificateBuilder:
         from cryptography import x509
 
         issuer, subject = self.key.public_key(), key.public_key()
         return (
-            x509.CertificateBuilder(issuer_name=_common_name(self.name), subject_name=_common_name(name))
+            x509.CertificateBuilder(issuer_name=_distinguished(self.name), subject_name=_distinguished(name, group))
             .serial_number(x509.random_serial_number())
             .not_valid_before(self.validity.begin)
             .not_valid_after(self.validity.end)
@@ -172,11 +174,12 @@ def _private_pem(key: EllipticCurvePrivateKey) -> str:
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
 
 
-def _common_name(name: str) -> Name:
+def _distinguished(name: str, group: str = "") -> Name:
     from cryptography import x509
     from cryptography.x509.oid import NameOID
 
-    return x509.Name((x509.NameAttribute(NameOID.COMMON_NAME, name),))
+    parts = [(NameOID.ORGANIZATION_NAME, group)] if group else []
+    return x509.Name([x509.NameAttribute(kind, text) for kind, text in (*parts, (NameOID.COMMON_NAME, name))])
 
 
 def _host(host: str) -> GeneralName:

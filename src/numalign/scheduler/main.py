@@ -27,7 +27,7 @@ from numalign.placement.decisions import Randomness
 from numalign.placement.engine import Engine
 from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.nodes.nodeaffinity import NodeAffinity
-from numalign.placement.rules.nodes.topologyreports import TopologyReports
+from numalign.placement.rules.nodes.topologyreports import AwaitedNodesFilter
 from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit
 from numalign.process import tasks
 from numalign.scheduler import settings
@@ -228,7 +228,7 @@ def _wakeups(profiles: Mapping[str, Profile], cluster: Cluster) -> dict[str, Wak
         table = wakeups.stock(
             affinity=affinity if isinstance(affinity, NodeAffinity) else None,
             fit=fit if isinstance(fit, NodeResourcesFit) else None,
-            zones=ZoneCheck(cluster, [rule for rule in profile.filters if isinstance(rule, TopologyReports)]),
+            zones=ZoneCheck(cluster, [rule for rule in profile.filters if isinstance(rule, AwaitedNodesFilter)]),
         )
         found[name] = Wakeups({**table, DynamicResources.name: (CLASS_CHANGED,)})
     return found
@@ -237,7 +237,7 @@ def _wakeups(profiles: Mapping[str, Profile], cluster: Cluster) -> dict[str, Wak
 class ZoneCheck:
     """Asks about the zones of one node, for queueing hints: the engine, and whether the zones are known at all."""
 
-    def __init__(self, cluster: Cluster, reports: Sequence[TopologyReports] = ()) -> None:
+    def __init__(self, cluster: Cluster, reports: Sequence[AwaitedNodesFilter] = ()) -> None:
         self._cluster, self._reports = cluster, reports
 
     def refuses(self, pod: Pod, node: str) -> bool:

@@ -7,11 +7,14 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from numalign.agent import cycle
-from numalign.agent.publish import publish, startuptaint
-from numalign.api.nrt import normalise, topologymanager
+from numalign.agent import main as http
+from numalign.agent.publish import startuptaint
+from numalign.api.nrt import normalise, publishers, topologymanager
 from numalign.api.objects.node import Node
+from numalign.process.serve import PageRequest, PageResponse
 from numalign.simulator import virtualtime
 from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS, EVENTS, NODES
 from numalign.simulator.apiserver.verbs.api import Patch
@@ -44,6 +47,37 @@ def test_the_first_snapshot_is_published_at_once_and_owned_by_the_node() -> None
         (owner,) = report["metadata"]["ownerReferences"]
         assert owner == {"apiVersion": "v1", "kind": "Node", "name": NODE, "uid": owner["uid"]}
         assert owner["uid"] == town.api.get(NODES, NODE)["metadata"]["uid"]
+
+    played(story)
+
+
+def test_without_a_fingerprint_everything_else_is_published() -> None:
+    async def story(town: Town, script: Script) -> None:
+        async with town.agent(script, fingerprint=False):
+            await later(1)
+        whole = (await script.look()).inventory.report(NODE)  # type: ignore[union-attr]
+        assert whole.fingerprint is not None
+        assert town.read() == structs.replace(whole, fingerprint=None)
+        assert "fingerprint" not in str(town.report()).lower()
+
+    played(story)
+
+
+def test_a_paused_agent_leaves_the_report_as_it_is_and_publishes_nothing_of_its_own() -> None:
+    async def story(town: Town, script: Script) -> None:
+        async with town.agent(script, "paused", paused=True) as paused:
+            await later(10 * PERIOD)
+            assert town.report() is None
+            assert script.looked > 5
+            page = http.status_pages(paused, PERIOD)["/readyz"](PageRequest(method="GET", path="/readyz"))
+            assert isinstance(page, PageResponse)
+            assert (page.status, page.body) == (200, "ok: publishing is paused by --no-publish\n")
+        async with town.agent(script):
+            await later(1)
+        before = town.report()
+        async with town.agent(script, "paused", paused=True):
+            await later(20 * PERIOD)
+        assert town.report() == before
 
     played(story)
 
@@ -105,6 +139,57 @@ def test_a_taint_that_cannot_be_removed_at_once_is_removed_later(monkeypatch: py
     played(story)
 
 
+@pytest.mark.parametrize("mode, words", [("own", "v1;away"), ("rte", None)])
+def test_a_kubelet_that_does_not_answer_is_reported_with_what_was_known_before(mode: Any, words: str | None) -> None:
+    async def story(town: Town, script: Script) -> None:
+        async with town.agent(script, mode=mode):
+            await later(1)
+            before = town.read()
+            script.away = True
+            await later(PERIOD)
+            report = town.report()
+            assert report is not None
+            found = {each["name"]: each["value"] for each in report["attributes"]}
+            assert found.get("numalign.io/kubelet-state") == words
+            facts = structs.replace(town.read().facts, kubelet_away=None)
+            assert structs.replace(town.read(), facts=facts) == before
+            script.away = False
+            await later(PERIOD)
+            assert town.read() == before
+
+    played(story)
+
+
+def test_an_agent_that_never_saw_its_kubelet_adds_that_to_the_report_of_the_process_before_it() -> None:
+    async def story(town: Town, script: Script) -> None:
+        script.away = True
+        async with town.agent(script):
+            await later(PERIOD)
+        assert town.report() is None
+        script.away = False
+        async with town.agent(script):
+            await later(1)
+        before, script.away = town.read(), True
+        async with town.agent(script, "second"):
+            await later(1)
+        assert town.read() == structs.replace(before, facts=structs.replace(before.facts, kubelet_away=True))
+
+    played(story)
+
+
+def test_a_report_of_another_publisher_is_left_as_it_is() -> None:
+    async def story(town: Town, script: Script) -> None:
+        async with town.agent(script):
+            await later(1)
+        town.api.patch(RESOURCE, NODE, "", Patch("merge", {"zones": []}), manager="rte")
+        script.away = True
+        async with town.agent(script, "second"):
+            await later(1)
+        assert (town.read().zones, town.read().facts.kubelet_away) == ((), None)
+
+    played(story)
+
+
 def test_what_does_not_change_is_not_written_but_for_a_sign_of_life_every_five_minutes() -> None:
     async def story(town: Town, script: Script) -> None:
         async with town.agent(script) as agent:
@@ -115,7 +200,7 @@ def test_what_does_not_change_is_not_written_but_for_a_sign_of_life_every_five_m
         report = town.report()
         assert report is not None
         assert report["metadata"]["generation"] == 1
-        assert report["metadata"]["annotations"][publish.HEARTBEAT] > "2026-01-01T00:55:00Z"
+        assert report["metadata"]["annotations"][publishers.HEARTBEAT] > "2026-01-01T00:55:00Z"
 
     played(story)
 
@@ -323,7 +408,7 @@ def test_what_another_publisher_left_behind_is_taken_over() -> None:
 def test_an_object_that_is_claimed_by_a_label_is_left_alone() -> None:
     async def story(town: Town, script: Script) -> None:
         left = {"apiVersion": "topology.node.k8s.io/v1alpha2", "kind": "NodeResourceTopology", "zones": []}
-        metadata = {"name": NODE, "labels": {publish.CLAIM: "Koordinator"}}
+        metadata = {"name": NODE, "labels": {publishers.CLAIM: "Koordinator"}}
         town.api.create(RESOURCE, {**left, "metadata": metadata}, manager="koordlet")
         async with town.agent(script) as agent:
             await later(30 * PERIOD)
@@ -362,7 +447,7 @@ def test_rtes_form_names_the_trigger(mode: str, words: set[str]) -> None:
                 await later(PERIOD / 2)
                 report = town.report()
                 assert report is not None
-                found.add(report["metadata"]["annotations"].get(publish.RTE_UPDATE))
+                found.add(report["metadata"]["annotations"].get(publishers.RTE_UPDATE))
         assert found - {None} == words
 
     played(story)

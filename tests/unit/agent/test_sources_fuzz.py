@@ -147,7 +147,7 @@ def test_damaged_configuration_files(tmp_path: Path) -> None:
 @sizes
 def test_strange_answers_of_configz(count: int) -> None:
     def read(tree: Any) -> object:
-        told = kubeletconfig.from_configz(json.dumps({"kubeletconfig": tree}).encode())
+        told = configuration.from_configz(json.dumps({"kubeletconfig": tree}).encode())
         return configuration.read(told, "/configz", MACHINE)
 
     accepted, refused = tolerates(read, hostile.objects(CONFIG, count, seed=8, absurd=hostile.ABSURD))
@@ -158,7 +158,7 @@ def test_strange_answers_of_configz(count: int) -> None:
 @sizes
 def test_damaged_answers_of_configz(count: int) -> None:
     raw = json.dumps({"kubeletconfig": CONFIG}).encode()
-    tolerates(kubeletconfig.from_configz, hostile.garbled(raw, count, seed=9))
+    tolerates(configuration.from_configz, hostile.garbled(raw, count, seed=9))
 
 
 @sizes

@@ -122,6 +122,20 @@ def test_the_scheduler_may_use_the_lease_of_its_configuration_and_no_other(
     ]
 
 
+def test_an_extender_runs_once_and_may_bind_only_if_it_is_to() -> None:
+    for bind in (True, False):
+        extender = {"clientCaSecret": "clients", "bind": bind, "port": 9999}
+        objects = made({"scheduler": {"mode": "extender", "tls": {"secretName": "server"}, "extender": extender}})
+        deployment = one(objects, "Deployment")
+        assert (deployment["spec"]["replicas"], deployment["spec"]["strategy"]) == (1, {"type": "Recreate"})
+        assert container(deployment)["command"] == ["numalign", "extender", "run"]
+        assert {"--port=9999", "--pages-port=10259"} <= set(container(deployment)["args"])
+        assert [each["port"] for each in one(objects, "Service")["spec"]["ports"]] == [10259, 9999]
+        rules = one(objects, "ClusterRole", "scheduler")["rules"]
+        assert any("pods/binding" in rule["resources"] for rule in rules) == bind
+        assert not any("leases" in rule["resources"] for each in objects for rule in each.get("rules", []))
+
+
 def test_a_scheduler_without_lease_has_no_right_to_leases() -> None:
     objects = made({"scheduler": {"replicas": 1, "config": {"leaderElection": {"leaderElect": False}}}})
     assert not [each for each in objects if each["kind"] == "Role" and each["metadata"]["name"].endswith("scheduler")]

@@ -20,6 +20,7 @@ PAGES = [
     ("extender.md", "What it needs", rights.EXTENDER),
     ("agent.md", "What it needs", rights.AGENT),
     ("agent.md", "Reports of nodes that are gone", rights.COLLECTOR),
+    ("doctor.md", "What it needs", rights.DOCTOR),
 ]
 HOLDER = Holder("User", "somebody")
 
@@ -44,7 +45,7 @@ def granted(objects: Iterable[dict[str, Any]], holder: str) -> list[dict[str, An
     ]
 
 
-@pytest.mark.parametrize("page, heading, data", PAGES, ids=["scheduler", "extender", "agent", "gc"])
+@pytest.mark.parametrize("page, heading, data", PAGES, ids=["scheduler", "extender", "agent", "gc", "doctor"])
 def test_pages_tell_of_these_rights_and_no_others(page: str, heading: str, data: tuple[Right, ...]) -> None:
     listed = {(each.group, resource, verb) for each in data for resource in each.resources for verb in each.verbs}
     assert told(page, heading) == listed

@@ -82,9 +82,10 @@ def test_the_pod_keeps_its_name_its_kubeconfig_and_what_does_not_concern_the_pro
     assert container["image"] == IMAGE
     assert "--kubeconfig=/etc/kubernetes/scheduler.conf" in container["command"]
     assert "--config=/etc/kubernetes/numalign/scheduler.yaml" in container["command"]
+    assert "--tls-self-signed" in container["command"]
     assert container["resources"] == {"requests": {"cpu": "100m"}}
     assert container["livenessProbe"]["failureThreshold"] == 8
-    probe = {"host": "127.0.0.1", "path": "/livez", "port": 10259, "scheme": "HTTP"}
+    probe = {"host": "127.0.0.1", "path": "/livez", "port": 10259, "scheme": "HTTPS"}
     assert container["livenessProbe"]["httpGet"] == container["startupProbe"]["httpGet"] == probe
     assert [each["name"] for each in container["volumeMounts"]] == ["kubeconfig", "numalign"]
     assert [each["name"] for each in tree["spec"]["volumes"]] == ["kubeconfig", "numalign"]

@@ -11,9 +11,18 @@ from numalign.api.errors import BadObject
 from numalign.deploy import model, values
 from tests.strategies.values import documents
 
+OPERATED: dict[str, Any] = {"agent": {"enabled": False}, "scheduler": {"enabled": False}}
 REFUSED = [
     ({"scheduler": {"replcas": 1}}, "scheduler.replcas: no field of this name; did you mean replicas?"),
-    ({"scheduler": {"mode": "extender"}}, 'scheduler.mode: "extender" is not one of only, secondary'),
+    ({"scheduler": {"mode": "primary"}}, 'scheduler.mode: "primary" is not one of extender, only, secondary'),
+    (
+        {"scheduler": {"mode": "extender"}},
+        "scheduler.tls: an extender needs a certificate that kube-scheduler can verify",
+    ),
+    (
+        {"scheduler": {"mode": "extender", "tls": {"secretName": "mine"}}},
+        "scheduler.extender.clientCaSecret: missing; kube-scheduler sends a certificate, and no token",
+    ),
     ({"scheduler": {"replicas": 99}}, "scheduler.replicas: 99 is not between 0 and 10"),
     ({"scheduler": {"replicas": "2"}}, 'scheduler.replicas: "2" is not a whole number; write one from 0 to 10'),
     ({"scheduler": {"replicas": None}}, "scheduler.replicas: null; leave the field out for its default"),
@@ -50,6 +59,14 @@ REFUSED = [
     (
         {"agent": {"mode": "rte", "exclude": {"a": []}, "nodeGroups": [{"name": "g", "mode": "own"}]}},
         "agent.nodeGroups[0].exclude: is for the modes rte and nfd",
+    ),
+    (
+        {"operator": {"enabled": True}},
+        "agent.enabled: the operator runs the agent; set it to false, or operator.enabled",
+    ),
+    (
+        {**OPERATED, "operator": {"enabled": True, "values": {"fullnameOverride": "x"}}},
+        "operator.values.fullnameOverride: is not for agents and scheduler of an operator",
     ),
     ("text", '"text" is not a mapping of names to values'),
     ({1: 2}, "1: no field of this name; known are nameOverride"),

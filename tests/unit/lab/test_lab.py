@@ -54,6 +54,18 @@ def test_a_program_that_ended_by_itself_is_started_again_and_told(lab: Lab) -> N
     assert told().pid == thing.pid
 
 
+def test_a_program_waits_for_the_namespaces_of_its_node(lab: Lab) -> None:
+    """Its node's first process has ended, too, and is started first."""
+    thing = lab.parts["thing"]
+    guest = Part(ProgramSpec(name="guest", command=("/bin/sleep", "600"), log=thing.program.log), home=thing)
+    lab.parts["guest"] = guest
+    processes.end_all([thing])
+    guest.wanted, guest.started = True, guest.started - labs.REST
+    lab.tend()
+    assert not guest.runs
+    assert guest.starts == 0
+
+
 def test_nothing_is_written_while_nothing_changes(lab: Lab) -> None:
     written = lab.place / state.INSTANCES.file
     before = written.stat().st_mtime_ns, written.stat().st_ino

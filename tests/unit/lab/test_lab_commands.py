@@ -10,6 +10,8 @@ from typer.testing import CliRunner, Result
 
 from numalign.cli import main
 from numalign.lab import build, launching, preflight, state
+from numalign.lab.containers import images, runtime
+from numalign.lab.containers.images import Contents
 from numalign.lab.state import LabState, NodeState, ProgramState
 
 NODE = NodeState(name="node-0", machine="2x16", policy="none", scope="container", folder="", mounts=())
@@ -44,6 +46,8 @@ NOTHING = {
     "status": ("status", 0, "no lab is running; `numalign lab up` starts one"),
     "logs": ("logs", 1, "lab numalign is not running; `numalign lab up` starts one"),
     "shell": ("shell --name b node-0", 1, "lab b is not running"),
+    "load": ("load --name b image.tar", 1, "lab b is not running"),
+    "a runtime that there is not": ("up --runtime docker", 2, "docker"),
     "a machine that nobody knows": ("up --machine nope", 2, "no such preset and no such file"),
     "a policy that there is not": ("up --policy nope", 2, "topologyManagerPolicy"),
     "more nodes than fit": ("up --nodes 51", 2, "51"),
@@ -62,6 +66,24 @@ def test_logs_and_shells_name_what_there_is(told: LabState) -> None:
     assert "it has node-0/kubelet" in numalign("logs --name a node-1/kubelet").output
     assert "it has node-0" in numalign("shell --name a node-9 true").output
     assert "a: ended or starting" in numalign("status").output
+
+
+def test_an_image_is_loaded_only_where_containers_run(told: LabState, home: Path) -> None:
+    refused = numalign(f"load --name a {home / 'missing.tar'}")
+    assert (refused.exit_code, "cannot be read: No such file" in refused.output) == (2, True)
+    contents = Contents(name="localhost/thing:1", entrypoint=("/thing",), programs={"thing": b""})
+    (home / "image.tar").write_bytes(images.archive(contents))
+    refused = numalign(f"load --name a {home / 'image.tar'}")
+    assert (refused.exit_code, "lab a runs no containers" in refused.output) == (1, True)
+
+
+def test_without_its_packages_a_lab_with_containers_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(build, "found", lambda: True)
+    monkeypatch.setattr(runtime, "find", lambda program: None)
+    result = numalign("up --runtime containerd")
+    assert result.exit_code == 2
+    assert "needs runc, iproute2, nftables" in result.output
 
 
 def test_of_a_lab_that_did_not_come_up_the_logs_are_there(home: Path) -> None:

@@ -407,6 +407,19 @@ def test_pods_on_their_way_outlive_a_report_that_lost_what_they_ask_for(lost: st
     assert decided(known, alike[3]).node == "n"
 
 
+@pytest.mark.parametrize(
+    "phase, in_turn", [("Pending", True), ("Running", False)], ids=["it may be admitted later", "it runs"]
+)
+def test_a_pod_that_may_take_the_zone_of_one_on_its_way_is_bound_in_turn(phase: str, in_turn: bool) -> None:
+    known = engine("n")
+    first = decided(known, pod("a", cpu=5)).decision
+    known.apply(PodSeen(bound(pod("a", cpu=5), "n", phase), 1.0))
+    second = decided(known, pod("b", cpu=4)).decision
+    assert first is not None
+    assert second is not None
+    assert (first.in_turn, second.in_turn) == (False, in_turn)
+
+
 def test_odd_facts_never_raise() -> None:
     known = Engine()
     for fact in (

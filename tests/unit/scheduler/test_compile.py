@@ -35,11 +35,13 @@ def command(code: str) -> tuple[str, ...]:
     return sys.executable, "-c", code
 
 
-def test_what_another_process_compiled_is_loaded_in_a_thread() -> None:
+def test_what_another_process_compiled_is_loaded_in_a_thread(caplog: pytest.LogCaptureFixture) -> None:
     engine = Noted()
-    assert asyncio.run(warming.warmed(engine, command("")))
+    with caplog.at_level(logging.INFO, warming.__name__):
+        assert asyncio.run(warming.warmed(engine, command("print('noise'); print('loaded from /kernels')")))
     assert len(engine.threads) == 1
     assert engine.threads[0] is not threading.main_thread()
+    assert [record.getMessage() for record in caplog.records] == ["the kernel is machine code: loaded from /kernels"]
 
 
 @pytest.mark.parametrize(

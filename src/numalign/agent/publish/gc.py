@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable
+from datetime import timedelta
 from typing import Final
 
 from msgspec import Struct
@@ -17,7 +17,7 @@ from msgspec import Struct
 from numalign.agent.publish import publish
 from numalign.agent.publish.publish import Published
 from numalign.api.decode.structs import Wire
-from numalign.api.nrt import wire
+from numalign.api.nrt import publishers, wire
 from numalign.api.objects.meta import ObjectMeta
 from numalign.kube import errors, resources
 from numalign.kube.client import Client
@@ -28,8 +28,6 @@ from numalign.process import metrics, tasks
 from numalign.process.serve import Page, PageResponse
 
 LOG: Final = logging.getLogger(__name__)
-GRACE: Final = 300.0
-"""Seconds for which a report may exist without its Node."""
 
 
 class Named(Wire, frozen=True):
@@ -71,12 +69,12 @@ class Counts:
         }
 
 
-async def sweep(client: Client, grace: float = GRACE, *, dry_run: bool = False) -> Swept:
+async def sweep(client: Client, grace: float = publishers.GRACE, *, dry_run: bool = False) -> Swept:
     """KubeError where listing fails."""
     # Listed before the nodes, so that the report of a new node is not taken for stale.
     kind, reports = await _reports(client)
     nodes = {each.metadata.name for each in await client.every(NODES.everywhere())}
-    found = stale(nodes, reports, client.sender.clock.wall() - timedelta(seconds=grace))
+    found = publishers.orphans(nodes, reports, client.sender.clock.wall() - timedelta(seconds=grace))
     if dry_run:
         return Swept(tuple(each.name for each in found))
     deleted, failed = list[str](), dict[str, str]()
@@ -87,19 +85,6 @@ async def sweep(client: Client, grace: float = GRACE, *, dry_run: bool = False) 
         except errors.KubeError as problem:
             failed[each.name] = str(problem)
     return Swept((*deleted, *failed), tuple(deleted), tuple(failed.values()))
-
-
-def stale(nodes: Iterable[str], reports: Iterable[ObjectMeta], before: datetime) -> list[ObjectMeta]:
-    """Reports that were created before that time and whose node is not among these."""
-    known = frozenset(nodes)
-    return [each for each in reports if each.name not in known and _made(each) <= before]
-
-
-def _made(report: ObjectMeta) -> datetime:
-    try:
-        return datetime.fromisoformat(report.creation_timestamp or "")
-    except ValueError:
-        return datetime.min.replace(tzinfo=UTC)
 
 
 async def _reports(client: Client) -> tuple[Resource[Published], list[ObjectMeta]]:

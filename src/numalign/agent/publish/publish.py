@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
@@ -20,22 +20,13 @@ from numalign.agent.inventory.inventory import Mode
 from numalign.agent.publish import forms
 from numalign.agent.publish.forms import Document
 from numalign.api.decode.structs import Wire
-from numalign.api.nrt import fingerprint, normalise, topologymanager, wire
+from numalign.api.nrt import fingerprint, normalise, publishers, topologymanager, wire
 from numalign.api.nrt.nodetopology import NodeTopology
-from numalign.api.objects.meta import ObjectMeta
+from numalign.api.nrt.publishers import ManagedMeta
 from numalign.kube import errors, resources
 from numalign.kube.client import Client
 from numalign.kube.resources import TOPOLOGIES, Resource
 
-MANAGER: Final = "numalign-agent"
-SIGNED: Final = "numalign.io/agent"
-"""Annotation: the process that wrote the report."""
-HEARTBEAT: Final = "numalign.io/heartbeat"
-"""Annotation: when the agent last wrote, which distinguishes an idle agent from a dead one."""
-RTE_UPDATE: Final = "k8stopoawareschedwg/rte-update"
-"""RTE's annotation: the trigger of the update (exporter spec 1.10)."""
-CLAIM: Final = "app.kubernetes.io/managed-by"
-OURS: Final = ("f:zones", "f:attributes", "f:topologyPolicies")
 SETTINGS: Final = (
     *topologymanager.ATTRIBUTES,
     "numalign.io/managers",
@@ -43,16 +34,6 @@ SETTINGS: Final = (
     "numalign.io/reserved-memory",
 )
 """Attributes that follow from the kubelet's configuration alone."""
-
-
-class ManagedFields(Wire, frozen=True):
-    manager: str = ""
-    subresource: str = ""
-    fields_v1: dict[str, Any] | None = None
-
-
-class ManagedMeta(ObjectMeta, frozen=True):
-    managed_fields: tuple[ManagedFields, ...] = ()
 
 
 class Published(Wire, frozen=True):
@@ -64,27 +45,16 @@ def resource(version: normalise.Version) -> Resource[Published]:
     return resources.of(f"{wire.GROUP}/{version}", TOPOLOGIES.plural, TOPOLOGIES.kind, Published)
 
 
-def claimed_by(there: Published) -> str:
-    """The publisher that claims the object by a label; empty: none, or this agent."""
-    owner = there.metadata.labels.get(CLAIM, "")
-    return "" if owner == MANAGER else owner
-
-
 def is_so_configured(there: Published, attributes: Iterable[Mapping[str, str]]) -> bool:
     """Whether an agent already published the same configuration of the kubelet."""
-    signed = there.metadata.annotations.get(SIGNED, "")
+    signed = there.metadata.annotations.get(publishers.SIGNED, "")
     there_now = {each.name: each.value for each in there.attributes if each.name in SETTINGS}
     wanted = {each["name"]: each["value"] for each in attributes if each["name"] in SETTINGS}
-    return bool(signed and wanted) and wanted.items() <= there_now.items() and not written_by(there, signed)
-
-
-def written_by(there: Published, instance: str) -> str:
-    """The writer that overwrote this agent's report; empty: none."""
-    for entry in there.metadata.managed_fields:
-        if entry.manager != MANAGER and any(field in (entry.fields_v1 or {}) for field in OURS):
-            return entry.manager or "an unnamed writer"
-    signed = there.metadata.annotations.get(SIGNED, "")
-    return "" if signed == instance else signed or "a writer that leaves no name"
+    return (
+        bool(signed and wanted)
+        and wanted.items() <= there_now.items()
+        and not publishers.written_by(there.metadata, signed)
+    )
 
 
 PATIENCE: Final = 10
@@ -108,13 +78,13 @@ class Ownership(Struct):
         if there is None:
             self.other = ""
             return ""
-        claimed = claimed_by(there)
+        claimed = publishers.claimed_by(there.metadata)
         if claimed:
             self._stand_back(claimed, now)
         elif self.other and now - self.since >= self.patience:
             # Taken over again, as at the start.
             self.other, self.wrote = "", False
-        elif self.wrote and not self.other and (writer := written_by(there, self.instance)):
+        elif self.wrote and not self.other and (writer := publishers.written_by(there.metadata, self.instance)):
             self._stand_back(writer, now)
         return self.other
 
@@ -122,8 +92,6 @@ class Ownership(Struct):
         self.other, self.since = other, now
 
 
-HEARTBEAT_SECONDS: Final = 300.0
-"""Seconds within which a running agent renews its heartbeat."""
 UNDECLARED: Final = ".attributes: field not declared in schema"
 PARTIAL: Final = {"name": normalise.FINGERPRINT_METHOD, "value": fingerprint.Method.EXCLUSIVE.value}
 
@@ -143,6 +111,10 @@ class Manner(Struct, frozen=True, kw_only=True):
     """Seconds between two reads of the object."""
     untaint: bool = False
     """Whether to remove the start-up taint from the Node once its report is published."""
+    fingerprint: bool = True
+    """Whether the report has the fingerprint of the node's pods."""
+    paused: bool = False
+    """Whether the agent reads the node and publishes nothing."""
 
 
 class Publisher:
@@ -167,7 +139,8 @@ class Publisher:
         """`owner`: name and uid of the Node, if known. `check`: read the object even if nothing changed. `periodic`:
         whether only the period triggered the snapshot."""
         wanted = self._document(topology, owner, self._manner.version)
-        equal, alive = wanted == self._written, self._clock.now() - self._at < HEARTBEAT_SECONDS - self._manner.period
+        alive = self._clock.now() - self._at < publishers.HEARTBEAT_SECONDS - self._manner.period
+        equal = wanted == self._written
         if check:
             there, served = await self._there()
             self.guard.look(there, self._clock.now())
@@ -185,6 +158,19 @@ class Publisher:
         there, version = await self._there()
         wanted = self._document(topology, None, version)
         return there is not None and is_so_configured(there, wanted.get("attributes", ()))
+
+    async def earlier(self) -> NodeTopology | None:
+        """The report that an earlier process published; None: there is none, or another publisher wrote it."""
+        there, _ = await self._there()
+        signed = there.metadata.annotations.get(publishers.SIGNED, "") if there is not None else ""
+        if there is None or not signed or publishers.claimed_by(there.metadata):
+            return None
+        if publishers.written_by(there.metadata, signed):
+            return None
+        try:
+            return normalise.normalise(await self._client.get(TOPOLOGIES.at(self._node)))
+        except errors.NotFound:
+            return None
 
     def _document(
         self, topology: NodeTopology, owner: Mapping[str, str] | None, version: normalise.Version
@@ -207,9 +193,9 @@ class Publisher:
 
     async def _apply(self, wanted: Document, older: Callable[[], Document], *, periodic: bool) -> None:
         now, last = self._clock.now(), (self._in, self.pruned)
-        signed = {SIGNED: self._manner.instance, HEARTBEAT: _time(self._clock.wall())}
+        signed = {publishers.SIGNED: self._manner.instance, publishers.HEARTBEAT: _time(self._clock.wall())}
         if self._manner.mode == "rte":
-            signed[RTE_UPDATE] = "periodic" if periodic else "reactive"
+            signed[publishers.RTE_UPDATE] = "periodic" if periodic else "reactive"
         # A lost answer may belong to a write that succeeded.
         self._written = None
         try:
@@ -232,12 +218,12 @@ class Publisher:
     async def _applied(self, version: normalise.Version, wanted: Document) -> Published:
         target = resource(version).at(self._node)
         try:
-            return await self._client.apply(target, wanted, manager=MANAGER, force=True)
+            return await self._client.apply(target, wanted, manager=publishers.AGENT, force=True)
         except errors.ServerFailure as problem:
             # Unknown fields are pruned from an update, but refused in an apply.
             if UNDECLARED not in problem.status.message or "attributes" not in wanted:
                 raise
-        return await self._client.apply(target, _without_attributes(wanted), manager=MANAGER, force=True)
+        return await self._client.apply(target, _without_attributes(wanted), manager=publishers.AGENT, force=True)
 
 
 def _without_attributes(document: Document) -> Document:

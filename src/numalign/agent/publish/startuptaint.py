@@ -8,21 +8,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import msgspec
-
+from numalign.api.nrt import publishers
+from numalign.api.objects import node as nodes
 from numalign.api.objects.node import Node
 
-KEY: Final = "numalign.io/no-report"
+KEY: Final = publishers.STARTUP_TAINT
 
 
 def removal(node: Node) -> dict[str, Any] | None:
-    """The merge patch that takes the taint off the Node as it was read; None: it does not have the taint.
-
-    The list of taints is written as a whole: with another resource version the API server refuses the patch."""
-    left = [taint for taint in node.spec.taints if taint.key != KEY]
-    if len(left) == len(node.spec.taints):
-        return None
-    return {
-        "metadata": {"resourceVersion": node.metadata.resource_version},
-        "spec": {"taints": msgspec.to_builtins(left) or None},
-    }
+    """The merge patch that removes the taint; None: the Node does not have it."""
+    return nodes.without_taint(node, KEY)

@@ -155,7 +155,6 @@ ASKING: Final = 10.0
 """Seconds for /configz to answer."""
 DROP_IN: Final = ".conf"
 MOST_DROP_INS: Final = 1000
-HEAD: Final = {"apiVersion": configuration.API_VERSION, "kind": configuration.KIND}
 DEFAULT_EVICTIONS: Final = {
     "memory.available": "100Mi",
     "nodefs.available": "10%",
@@ -197,7 +196,7 @@ async def read(sources: ConfigSources, machine: Machine, minor: versions.Minor =
     problems: list[str] = []
     if sources.configz is not None:
         try:
-            loaded = from_configz(await _answer(sources.configz))
+            loaded = configuration.from_configz(await _answer(sources.configz))
             return Configuration(configuration.read(loaded, "/configz", machine, minor), "/configz")
         except errors.BadObject as problem:
             problems.append(str(problem))
@@ -220,20 +219,8 @@ async def _answer(configz: Fetch) -> bytes:
 
 def assumed(machine: Machine, minor: versions.Minor, *problems: str) -> Configuration:
     """The kubelet's defaults, where its configuration is unknown."""
-    defaults = configuration.read(HEAD, "defaults", machine, minor)
+    defaults = configuration.read(configuration.HEAD, "defaults", machine, minor)
     return Configuration(defaults, "defaults", True, problems=(*problems, "the kubelet's defaults are assumed"))
-
-
-def from_configz(raw: bytes) -> Object:
-    """Reads the answer of /configz; older kubelets omit kind and version."""
-    try:
-        loaded = msgspec.json.decode(raw[:LARGEST])
-    except (ValueError, RecursionError) as problem:
-        raise errors.BadObject(configuration.KIND, "/configz", "", errors.clipped(str(problem))) from None
-    inside = fields.root(loaded, configuration.KIND, "/configz").at("kubeletconfig")
-    if not inside.given:
-        raise inside.bad("missing; is this a kubelet's /configz?")
-    return HEAD | fields.named(inside)
 
 
 def _from_files(
@@ -259,7 +246,7 @@ def _from_files(
 
 
 def _merged(sources: ConfigSources, file: str, folder: str) -> tuple[Object, list[Path]]:
-    loaded = _loaded(sources.at(file)) if file else HEAD | {"evictionHard": {}}
+    loaded = _loaded(sources.at(file)) if file else configuration.HEAD | {"evictionHard": {}}
     drop_ins = list(_drop_ins(sources.at(folder))) if folder else []
     for path in drop_ins:
         loaded = decode.merge_patch(loaded, _parsed(path))

@@ -1,9 +1,8 @@
 """Waits for the next reason to read the node: the kubelet's files, a notification file, lost devices, and time.
 
-`cycle` waits here between two snapshots. `schedule` decides when, `filewatch` reports changed files. `DeviceWatch` asks
-the kubelet every few seconds which devices it offers: when a device plugin dies, the kubelet changes no file, and until
-a report says so, pods are bound to the node and rejected. A plugin that registers changes a checkpoint, so nodes
-without devices are not polled."""
+`cycle` waits here between two snapshots. `schedule` decides when, `filewatch` reports changed files. `KubeletWatch`
+asks the kubelet every second which devices it offers: when a device plugin or the kubelet itself ends, no file changes,
+and until a report says so, pods are bound to the node and rejected."""
 
 from __future__ import annotations
 
@@ -97,16 +96,20 @@ class Triggers:
 
 
 REASON: Final = "devices"
-EVERY: Final = 3.0
+EVERY: Final = 1.0
 
 
-class DeviceWatch:
+class KubeletWatch:
     def __init__(self, kubelet: PodResourcesSource) -> None:
         self._kubelet = kubelet
         self._offered: tuple[DeviceEntry, ...] = ()
+        self._is_away = self._has_answered = False
+        """The latter: a snapshot, since the last poll."""
 
     async def list(self) -> tuple[PodResources, ...]:
-        return await self._kubelet.list()
+        found = await self._kubelet.list()
+        self._has_answered = True
+        return found
 
     async def allocatable(self) -> Allocatable | None:
         found = await self._kubelet.allocatable()
@@ -114,17 +117,24 @@ class DeviceWatch:
         return found
 
     async def follow(self, changed: Callable[[], None], clock: Clock) -> None:
-        """Runs until cancelled. Failures of the kubelet are ignored here; snapshots report them."""
+        """Runs until cancelled. Failures of the kubelet are only noticed here; snapshots report them."""
         while True:
             await clock.sleep(EVERY)
-            if self._offered and await self._has_changed():
+            # On a busy node every other poll is left out: the snapshots cost enough.
+            if not self._has_answered and await self._has_changed():
                 changed()
+            self._has_answered = False
 
     async def _has_changed(self) -> bool:
+        """Whether other devices are offered than the last snapshot saw, or the kubelet is away or back."""
+        was_away = self._is_away
         try:
-            return _devices(await self._kubelet.allocatable()) != self._offered
-        except PodResourcesError:
-            return False
+            offered = _devices(await self._kubelet.allocatable())
+        except PodResourcesError as failure:
+            self._is_away = failure.kind == "unavailable"
+            return self._is_away and not was_away
+        self._is_away = False
+        return was_away or offered != self._offered
 
 
 def _devices(found: Allocatable | None) -> tuple[DeviceEntry, ...]:

@@ -36,6 +36,8 @@ class NodeFacts(Struct, frozen=True, kw_only=True):
     memory: tuple[MemoryZone, ...] | None = None
     devices: tuple[DeviceCount, ...] | None = None
     placements: tuple[PodPlacement, ...] | None = None
+    kubelet_away: bool | None = None
+    """True: the kubelet does not answer the agent, and everything else is as it was before."""
 
 
 class Codec(NamedTuple):
@@ -52,6 +54,7 @@ _once: Final = lru_cache(maxsize=256)
 CODECS: Final = {
     "numalign.io/managers": Codec("managers", managers.encode_policies, _once(managers.decode_policies)),
     "numalign.io/kubelet": Codec("kubelet", managers.encode_build, _once(managers.decode_build)),
+    "numalign.io/kubelet-state": Codec("kubelet_away", managers.encode_away, managers.decode_away),
     "numalign.io/reserved-cpus": Codec("reserved_cpus", cpuset.text, grammar.cpus),
     "numalign.io/reserved-memory": Codec(
         "reserved_memory", managers.encode_reserved_memory, _once(managers.decode_reserved_memory)

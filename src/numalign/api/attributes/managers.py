@@ -1,9 +1,9 @@
 """The configuration and memory state of a node's kubelet, as the agent publishes them.
 
 `attributes` calls the codecs: policies and options of the managers, the kubelet's version with the feature gates that
-matter, reserved memory by zone, and the Memory Manager's table of free memory and zone groups, which plain amounts
-cannot express (kubelet spec 6.7). Policy and scope of the Topology Manager are standard attributes. The kubelet model
-turns these structs into its settings and state."""
+matter, whether it answers, reserved memory by zone, and the Memory Manager's table of free memory and zone groups,
+which plain amounts cannot express (kubelet spec 6.7). Policy and scope of the Topology Manager are standard attributes.
+The kubelet model turns these structs into its settings and state."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -69,6 +69,22 @@ def decode_build(body: str) -> KubeletBuild:
     pairs = (grammar.pair(gate) for gate in gates)
     switches = grammar.unique((grammar.from_word(gate), _switch(value)) for gate, value in pairs)
     return KubeletBuild(version=grammar.from_word(version), feature_gates=switches)
+
+
+AWAY: Final = "away"
+
+
+def encode_away(away: bool) -> str:
+    """away; a kubelet that answers has no such attribute"""
+    if not away:
+        raise grammar.AttributeTextError("a kubelet that answers is not described")
+    return AWAY
+
+
+def decode_away(body: str) -> bool:
+    if body != AWAY:
+        raise grammar.AttributeTextError(f"{errors.echo(body)} is not {AWAY}")
+    return True
 
 
 def encode_reserved_memory(reserved: ReservedMemory) -> str:

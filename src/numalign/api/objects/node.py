@@ -2,6 +2,8 @@
 
 Informers and the command line decode them; the scheduling rules and the placement columns read them."""
 
+from typing import Any
+
 import msgspec
 
 from numalign.api.decode.structs import Int64, Wire
@@ -79,3 +81,16 @@ class Node(Wire, frozen=True):
     def allocatable(self) -> ResourceList:
         """Resources for pods; defaults to the capacity, as in the API server."""
         return self.status.allocatable or self.status.capacity
+
+
+def without_taint(node: Node, key: str) -> dict[str, Any] | None:
+    """The merge patch that removes the taint from the Node as it was read; None: it does not have the taint.
+
+    The list of taints is written as a whole: with another resource version the API server refuses the patch."""
+    left = [taint for taint in node.spec.taints if taint.key != key]
+    if len(left) == len(node.spec.taints):
+        return None
+    return {
+        "metadata": {"resourceVersion": node.metadata.resource_version},
+        "spec": {"taints": msgspec.to_builtins(left) or None},
+    }

@@ -77,6 +77,10 @@ Untaint = Annotated[
         help="Remove the taint numalign.io/no-report from the Node after the first report.",
     ),
 ]
+NoFingerprint = Annotated[bool, typer.Option("--no-fingerprint", help="Publish no fingerprint of the node's pods.")]
+NoPublish = Annotated[
+    bool, typer.Option("--no-publish", help="Read the node and publish nothing: the last report stays as it is.")
+]
 Configz = Annotated[bool, typer.Option("--configz", help="Read the configuration from the kubelet's own server.")]
 KubeletAddress = Annotated[
     str,
@@ -138,6 +142,8 @@ class AgentOptions(Struct, frozen=True, kw_only=True):
     kubelet_certificate_authority: KubeletAuthority = ""
     bind_address: BindAddress = "127.0.0.1"
     remove_startup_taint: Untaint = False
+    no_fingerprint: NoFingerprint = False
+    no_publish: NoPublish = False
     port: Port = 0
     verbosity: Verbosity = 2
     log_format: LogFormat = output.LogForm.TEXT
@@ -175,6 +181,8 @@ def run(options: AgentOptions) -> None:
             version=_version(options.api_version),
             period=options.period,
             untaint=options.remove_startup_taint,
+            fingerprint=not options.no_fingerprint,
+            paused=options.no_publish,
         )
         address = (options.bind_address, options.port) if options.port else None
         login = access.default(options.kubeconfig)

@@ -1,5 +1,8 @@
 """`numalign deploy`: installs numalign in a cluster from one set of values, the same that the Helm chart takes.
 
+All commands of the group have the same exit codes: 0 if all is well, 1 for wrong usage, values that cannot be used and
+technical errors, 2 for findings, 3 if something was not ready in time.
+
 `render` prints the objects and needs no cluster. The commands import what they call when they run, so that help stays
 fast."""
 
@@ -9,7 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from msgspec import Struct
+from typer.core import TyperGroup
 
+from numalign.api.errors import BadObject
 from numalign.cli import output
 from numalign.cli.options import bundled
 from numalign.cli.output import Format
@@ -18,7 +23,25 @@ if TYPE_CHECKING:
     from numalign.deploy.release import Release
     from numalign.deploy.values import Values
 
-app = typer.Typer(no_args_is_help=True)
+ERROR = 1
+# Typer brings click under another name from version to version; the class of all its usage errors is this one's base.
+WRONG_USAGE: Any = typer.BadParameter.__base__
+
+
+class DeployCommands(TyperGroup):
+    """Ends with code 1 where other groups end with 2, which means findings here."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BadObject as problem:
+            output.fail(str(problem), ERROR)
+        except WRONG_USAGE as problem:
+            problem.exit_code = ERROR
+            raise
+
+
+app = typer.Typer(cls=DeployCommands, no_args_is_help=True)
 
 Files = Annotated[
     list[str], typer.Option("--values", "-f", metavar="FILE", help="A values file; - is stdin. Later ones win.")
@@ -70,24 +93,22 @@ def render(
 ) -> None:
     """Print the objects of an installation, in the order in which they have to be applied. Needs no cluster.
 
-    Exit code: 0, or 2 if the values cannot be used."""
-    from numalign.deploy import render
+    Exit code: 0, or 1 if the values cannot be used."""
+    from numalign.deploy import installation
 
-    objects = render.render(values_of(given), release_of(release), release.component)
+    objects = installation.objects(values_of(given), release_of(release), release.component)
     output.show(_listed(objects) if fmt is Format.TABLE else manifest(objects, fmt))
 
 
 def values_of(given: ValueOptions) -> Values:
     """The values of files and settings. BadObject names the field that cannot be used."""
-    from numalign.api.decode import fields
     from numalign.cli import fileio
     from numalign.deploy import overrides, values
 
     written: dict[str, Any] = {}
     for file in given.values:
         for document in fileio.documents(file):
-            values.read(document.value, document.place)
-            written = values.over(written, fields.named(fields.root(document.value, values.KIND, document.place)))
+            written = values.over(written, values.checked(document.value, document.place))
     for settings, text in ((given.set, False), (given.set_string, True)):
         for setting in settings:
             overrides.applied(written, setting, text=text)
@@ -97,12 +118,16 @@ def values_of(given: ValueOptions) -> Values:
 
 
 def release_of(given: ReleaseOptions) -> Release:
-    from numalign.api.errors import BadObject, echo
-    from numalign.deploy.release import NUMBERS, Release
+    from numalign.api.errors import echo
+    from numalign.deploy.release import LONGEST_RELEASE, NAME, NUMBERS, Release
 
     if not NUMBERS.match(given.kube_version):
         why = f"{echo(given.kube_version)} is not a Kubernetes version; write one like 1.37.1"
         raise BadObject("Option", "--kube-version", "", why)
+    for option, name, most in (("--name", given.name, LONGEST_RELEASE), ("--namespace", given.namespace, 63)):
+        if not NAME.fullmatch(name) or len(name) > most:
+            why = f"{echo(name)} is not a name of small letters, digits and dashes, at most {most} of them"
+            raise BadObject("Option", option, "", why)
     return Release(
         name=given.name,
         namespace=given.namespace,
@@ -113,7 +138,6 @@ def release_of(given: ReleaseOptions) -> Release:
 
 def _check_configuration(values: Values) -> None:
     """Has the scheduler read its configuration: it knows more about it than the values do."""
-    from numalign.api.errors import BadObject
     from numalign.deploy import schedulerfile
     from numalign.deploy.values import KIND, SOME_LEASE
     from numalign.scheduler import settings

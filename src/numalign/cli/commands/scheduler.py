@@ -53,6 +53,10 @@ OpenPaths = Annotated[
         help="Paths served without authorization, separated by commas; a trailing * includes all paths below.",
     ),
 ]
+SelfSigned = Annotated[
+    bool,
+    typer.Option("--tls-self-signed", help="Use TLS with a self-signed certificate on the loopback, too."),
+]
 Verbosity = Annotated[int, typer.Option("-v", help="Log level; 4 and above is debug; can be changed at run time.")]
 
 
@@ -80,6 +84,7 @@ def run(
     port: Port = 10259,
     tls_certificate: Certificate = "",
     tls_key: Key = "",
+    self_signed: SelfSigned = False,
     open_paths: OpenPaths = "/healthz,/readyz,/livez",
     verbosity: Verbosity = 2,
     log_format: LogFormat = output.LogForm.TEXT,
@@ -94,7 +99,10 @@ def run(
 
     log.start("json" if log_format is output.LogForm.JSON else "text", verbosity)
     read = configuration(config)
-    shown = from_files(tls_certificate, tls_key) if tls_certificate or tls_key else of_our_own(bind_address)
+    if tls_certificate or tls_key:
+        shown: Shown | None = from_files(tls_certificate, tls_key)
+    else:
+        shown = of_our_own(bind_address, always=self_signed)
     pages = Pages(bind_address, port, shown, tuple(filter(None, open_paths.split(","))))
     found = access.default(kubeconfig or read.client_connection.kubeconfig)
     try:
@@ -132,8 +140,9 @@ def from_files(certificate: str, key: str) -> Shown:
     return Shown(files.context, files)
 
 
-def of_our_own(address: str) -> Shown | None:
-    if address in LOOPBACK:
+def of_our_own(address: str, *, always: bool = False) -> Shown | None:
+    """A self-signed certificate; None: without TLS, on the loopback unless `always`."""
+    if address in LOOPBACK and not always:
         return None
 
     from numalign.process import certificates

@@ -5,6 +5,7 @@ they run, so that help stays fast."""
 
 from __future__ import annotations
 
+import enum
 import logging
 import os
 import sys
@@ -29,6 +30,12 @@ if TYPE_CHECKING:
 
 USUAL = "numalign"
 
+
+class Runtime(enum.Enum):
+    FAKE = "fake"
+    CONTAINERD = "containerd"
+
+
 Name = Annotated[str, typer.Option("--name", help="Name of the lab.")]
 NameArgument = Annotated[str, typer.Argument(metavar="[NAME]", help="Name of the lab.")]
 
@@ -36,7 +43,12 @@ NameArgument = Annotated[str, typer.Argument(metavar="[NAME]", help="Name of the
 def up(
     name: Name = USUAL,
     nodes: Annotated[int, typer.Option(min=1, max=50, help="Number of nodes.")] = 3,
-    machine: Annotated[str, typer.Option(help="Name of a preset, or a machine file.")] = "2x16",
+    machine: Annotated[
+        str, typer.Option(help="Name of a preset, a machine file, or host for this machine itself.")
+    ] = "2x16",
+    runtime: Annotated[
+        Runtime, typer.Option(help="Container runtime: fake runs nothing, containerd runs containers.")
+    ] = Runtime.FAKE,
     policy: Annotated[
         str, typer.Option(help="Topology Manager policy. Default: the file's, or single-numa-node.")
     ] = "",
@@ -71,6 +83,7 @@ def up(
         wanted = LabSpec(
             name=name,
             nodes=labs.nodes_of(asked),
+            runtime=runtime.value,
             controllers=controllers,
             scheduler=scheduler,
             agent=agent,
@@ -145,6 +158,7 @@ def shell(
 ) -> None:
     """Run a shell or a command with the kubelet's view of a node: its /sys, /proc and /var/lib/kubelet."""
     import shutil
+    import subprocess
 
     from numalign.lab import launching
 
@@ -157,8 +171,40 @@ def shell(
     program = shutil.which(words[0])
     if program is None:
         output.fail(f"command {words[0]} not found", code=127)
+    home = lab.home(chosen.name)
+    if home is not None:
+        inside = launching.command([program, *words[1:]], (), home=home, cgroups=chosen.cgroups)
+        with launching.processes_of(home):
+            raise typer.Exit(subprocess.call(inside))
     argv = launching.command([program, *words[1:]], chosen.mounts)
     os.execv(argv[0], argv)
+
+
+def load(
+    archive: Annotated[Path, typer.Argument(metavar="IMAGE.tar", help="An OCI archive of an image.")],
+    image: Annotated[
+        str, typer.Option("--image", help="Full name of the image, where the archive has none or another is wanted.")
+    ] = "",
+    name: Name = USUAL,
+) -> None:
+    """Load an image into every node of a lab whose runtime is containerd.
+
+    Exit code: 0 once every node has it, 1 if the lab does not run or refuses it, 2 if the archive is not one."""
+    from numalign.lab import build
+    from numalign.lab.containers import images
+
+    lab = _lab(name)
+    wanted = images.wanted_name(archive, image)
+    homes = {each.name: lab.home(each.name) for each in lab.nodes}
+    nodes = [images.NodeRuntime(each.name, homes[each.name] or 0, each.cgroups) for each in lab.nodes]
+    if None in homes.values():
+        output.fail(f"lab {name} runs no containers; `numalign lab up --runtime containerd` starts one", code=1)
+    try:
+        (ctr,) = build.build(build.chosen(["ctr"]), lambda _: None)
+        images.load(archive, wanted, nodes, ctr.path)
+    except LabError as problem:
+        output.fail(str(problem), code=1)
+    output.show(f"{wanted} is on {len(nodes)} node{'s' if len(nodes) != 1 else ''}")
 
 
 def _enter(lab: LabState, node: NodeState) -> None:
@@ -253,6 +299,7 @@ app.command(
     epilog="Example: numalign lab shell node-0 lscpu",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )(shell)
+app.command("load", epilog="Example: numalign lab load numalign-agent.tar --image localhost/numalign:dev")(load)
 app.command("campaign", epilog="Example: numalign lab campaign --minutes 5 --seed 1")(campaign)
 
 

@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, structs
 
+from numalign.agent.sources import sysfs
 from numalign.api.decode import fields
 from numalign.cli import fileio, inputs
 from numalign.kube import clock
@@ -30,13 +31,15 @@ if TYPE_CHECKING:
 
 LOOK: Final = 0.05
 LOG: Final = "log"
+HOST: Final = "host"
+"""In place of a machine's name: the machine that the lab runs on."""
 UP: Final = "up"
 """The last line of a start."""
 
 
 def require(wanted: LabSpec) -> None:
     """Raises LabError or BadObject before a process is started."""
-    if problem := preflight.missing(len(wanted.nodes), wanted.reporter_count):
+    if problem := preflight.missing(len(wanted.nodes), wanted.reporter_count, containers=wanted.runs_containers):
         raise LabError(problem)
     spec.check(wanted)
     if state.INSTANCES.running(wanted.name) is not None:
@@ -109,12 +112,13 @@ class NodeOptions(Struct, frozen=True):
 
 def nodes_of(asked: NodeOptions) -> tuple[NodeSpec, ...]:
     """Equal nodes with numbered names."""
-    machine = inputs.machine(asked.machine)
+    real = asked.machine == HOST
+    machine = sysfs.survey(Path("/"), HOST).machine if real else inputs.machine(asked.machine)
     config = _mapping(asked.kubelet_config, "KubeletConfiguration") if asked.kubelet_config else None
     # Options take precedence over the file.
     typed = {"topologyManagerPolicy": asked.policy, "topologyManagerScope": asked.scope}
     more = {key: value for key, value in typed.items() if value}
-    one = spec.node("node", machine, kubelet=config, more=more)
+    one = spec.node("node", machine, kubelet=config, more=more, real=real)
     return spec.repeated(_with_devices(one, asked.devices), asked.nodes)
 
 

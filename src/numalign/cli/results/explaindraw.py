@@ -136,8 +136,7 @@ def _lines(answer: ExplainOutput) -> Iterator[tuple[str, str]]:
     yield "asks for", f"{formats.wants(wants)} ({pod.qos_class})"
     if answer.asked is not None and pod.stage is not None and pod.scheduler != answer.asked.profile:
         yield "scheduler", f"{pod.scheduler}; what follows is what {answer.asked.profile} would say"
-    if pod.leaving:
-        yield "note", "it was deleted, and has not ended yet"
+    yield from _eviction(pod)
     if pod.gates:
         yield "gated by", f"{', '.join(pod.gates)}; no scheduler looks at it before that is removed"
     if pod.placed is not None:
@@ -152,6 +151,16 @@ def _lines(answer: ExplainOutput) -> Iterator[tuple[str, str]]:
     if pod.taken_by:
         taken = few(pod.taken_by[:MOST_NAMES], len(pod.taken_by))
         yield "room", f"other schedulers bound pods to {pod.placed.node if pod.placed else 'the node'} then: {taken}"
+
+
+def _eviction(pod: PodOutput) -> Iterator[tuple[str, str]]:
+    if pod.preempted:
+        yield "note", "it is evicted for a pod of higher priority, and has not ended yet"
+    elif pod.leaving:
+        yield "note", "it was deleted, and has not ended yet"
+    if pod.nominated:
+        going = few(pod.evicted[:MOST_NAMES], len(pod.evicted)) if pod.evicted else "all of them have ended"
+        yield "preempts", f"pods of lower priority on {pod.nominated} are evicted for it: {going}"
 
 
 def _held(pod: PodOutput, placed: PlacementOutput) -> Iterator[tuple[str, str]]:

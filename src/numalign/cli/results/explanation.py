@@ -23,10 +23,11 @@ from numalign.api.objects.qos import QoS
 from numalign.cli.display import values
 from numalign.cli.display.values import Amount, Held, Lacking, Reported, Zones
 from numalign.kube.resources import PODS
+from numalign.kubelet import refusals
 from numalign.placement.columns.holdings import Source
 from numalign.placement.explain import wording
 from numalign.placement.explain.reasons import AnySuggestion
-from numalign.scheduler.choose import choose, filtering, stormguard
+from numalign.scheduler.choose import choose, filtering
 from numalign.scheduler.choose.choose import AttemptContext, Chosen
 from numalign.scheduler.explain import advise, explanations
 from numalign.scheduler.explain.explanations import Cause, Explained, PodProgress, RejectedNodes, Stage
@@ -99,6 +100,12 @@ class PodOutput(Reported, frozen=True, kw_only=True):
     """Of a pod that its kubelet rejected: what becomes of it, and what to do."""
     taken_by: tuple[str, ...] = ()
     """Of a rejected pod: pods of other schedulers that were bound to its node at the same time."""
+    nominated: str = ""
+    """The node on which pods of lower priority are evicted for it."""
+    evicted: tuple[str, ...] = ()
+    """Those that have not ended yet."""
+    preempted: bool = False
+    """Whether it is evicted itself, for a pod of higher priority."""
     placed: PlacementOutput | None = None
 
     @property
@@ -158,6 +165,9 @@ def pod_output(thing: Pod, state: PodProgress | None = None) -> PodOutput:
         message=known.message,
         final=wording.final(meta.controller) if known.stage is Stage.REJECTED else "",
         taken_by=tuple(f"{each.metadata.full_name} ({each.spec.scheduler_name})" for each in known.taken_by),
+        nominated=known.nominated,
+        evicted=tuple(each.metadata.full_name for each in known.evicted),
+        preempted=known.is_preempted,
         placed=placement_output(known) if known.node else None,
     )
 
@@ -279,11 +289,9 @@ def about_pod(taken: Snapshot, name: str, wanted: Wanted) -> ExplainOutput:
     if pod is None:
         raise NotFound("Pod", name, "", f"is not there; {_similar(taken, name)}")
     node = pod.spec.node_name
-    view = _View(snapshot.narrowed(taken, node) if node and not stormguard.is_rejection(pod) else taken)
+    view = _View(snapshot.narrowed(taken, node) if node and not refusals.is_rejection(pod) else taken)
     state = explanations.of(pod, view.restored.cluster)
-    answer = ExplainOutput(
-        pod=pod_output(pod, state), fits=state.stage is not Stage.REJECTED, problems=view.restored.problems
-    )
+    answer = ExplainOutput(pod=pod_output(pod, state), fits=state.stage is not Stage.REJECTED, problems=view.problems)
     if state.stage in PLACED:
         return answer
     if state.stage is Stage.REJECTED:
@@ -297,8 +305,7 @@ def about_shapes(taken: Snapshot, pods: Sequence[Pod], wanted: Wanted) -> Explai
     """Explains pods that do not exist, placed one after the other."""
     view, nodes = _View(taken), list[str]()
     first = view.asked(pods[0], wanted)
-    problems = view.restored.problems
-    answer = ExplainOutput(pod=pod_output(pods[0]), fits=True, asked=first, copies=len(pods), problems=problems)
+    answer = ExplainOutput(pod=pod_output(pods[0]), fits=True, asked=first, copies=len(pods), problems=view.problems)
     for pod in pods:
         chosen = view.chosen(pod)
         if chosen is None:
@@ -316,6 +323,15 @@ class _View:
         self.restored: Restored = restore.restored(taken)
         self._around = AttemptContext(self.restored.cluster, self.restored.nominations, self.restored.rejections)
         self._rng = random.Random(SEED)
+        self._is_of_scheduler = taken.state is not None
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What could not be read, and what a running scheduler may know beyond the objects of the cluster."""
+        unreported = len(self.restored.cluster.world.unreported)
+        if self._is_of_scheduler or not unreported:
+            return self.restored.problems
+        return (*self.restored.problems, wording.last_reports_unknown(unreported))
 
     def asked(self, pod: Pod, wanted: Wanted, rejected_by: str = "") -> NodesOutput:
         profile = self._profile(pod)

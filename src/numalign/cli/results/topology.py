@@ -16,11 +16,11 @@ from rich.text import Text
 
 from numalign.api.decode.structs import Wire
 from numalign.api.errors import BadObject, clipped
-from numalign.api.nrt import normalise
+from numalign.api.nrt import normalise, publishers
 from numalign.api.nrt.nodetopology import NodeTopology
+from numalign.api.nrt.publishers import ManagedMeta
 from numalign.api.nrt.wire import NodeResourceTopology
 from numalign.api.objects import resourcenames
-from numalign.api.objects.meta import ObjectMeta
 from numalign.cli import output
 from numalign.cli.display import formats, matrix, values
 from numalign.cli.display.formats import INDENT, Page
@@ -37,15 +37,6 @@ from numalign.scheduler.choose.cluster import Cluster
 from numalign.scheduler.snapshot import restore, snapshot
 from numalign.scheduler.snapshot.restore import Restored
 from numalign.scheduler.snapshot.snapshot import Snapshot
-
-
-class ManagedFields(Wire, frozen=True):
-    manager: str = ""
-    time: str | None = None
-
-
-class ManagedMeta(ObjectMeta, frozen=True):
-    managed_fields: tuple[ManagedFields, ...] = ()
 
 
 class Managed(Wire, frozen=True):
@@ -70,18 +61,16 @@ async def listed(client: Client) -> dict[str, ReportWriter]:
     except (errors.NotFound, errors.Forbidden):
         return {}
     managed = [each for each in found if not isinstance(each, Unreadable)]
-    return {each.metadata.name: _latest(each.metadata.managed_fields) for each in managed}
+    return {each.metadata.name: _latest(each.metadata) for each in managed}
 
 
-def _latest(writes: tuple[ManagedFields, ...]) -> ReportWriter:
-    last = max(writes, key=lambda each: each.time or "", default=ManagedFields())
+def _latest(report: ManagedMeta) -> ReportWriter:
+    last = publishers.latest(report)
     return ReportWriter(last.manager, last.time or "")
 
 
 NO_TOTAL: Final = Total(0, 0)
 OURS: Final = "numalign"
-RTE: Final = "resource-topology-exporter"
-RTE_ANNOTATION: Final = "k8stopoawareschedwg/rte-update"
 
 
 class TenantOutput(Reported, frozen=True, kw_only=True):
@@ -219,7 +208,7 @@ def _report(written: NodeResourceTopology, asked: ReportedCluster) -> ReportOutp
 def _publisher(written: NodeResourceTopology, topology: NodeTopology, manager: str) -> str:
     if topology.facts.managers is not None or topology.facts.placements is not None:
         return OURS
-    return manager or (RTE if RTE_ANNOTATION in written.metadata.annotations else "")
+    return manager or (publishers.RTE if publishers.RTE_UPDATE in written.metadata.annotations else "")
 
 
 def _doubt(field: str, code: str, found: str, used: str) -> str:

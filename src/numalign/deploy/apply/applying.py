@@ -1,13 +1,15 @@
 """Makes the objects of a cluster what a rendered set says: plans, checks, applies, prunes.
 
     plan = await plan_for(server, installation, wanted, options)      # reads only; Refused where it cannot be done
-    changes = await preview(server, plan)                             # what would change, by a dry run of the server
-    changes = await perform(server, plan, say)                        # does it
+    expected = await preview(server, plan)                            # what would change, by a dry run of the server
+    await check(server, plan, expected)                               # Refused where a right is lacking
+    changes = await perform(server, plan, expected, say)              # does it
 
-Nothing is written before the plan stands, the user's rights are known to suffice and the server has accepted every
-object in a dry run. Each write is a server-side apply, so a run that was interrupted is continued by the next one."""
+Nothing is written before the plan stands, the server has accepted every object in a dry run and the user's rights are
+known to suffice. An object that a dry run leaves as it is is not sent again. Each write is a server-side apply, so a
+run that was interrupted is continued by the next one."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal
 
 from msgspec import Struct, structs
@@ -46,6 +48,8 @@ class Change(Struct, frozen=True, omit_defaults=True):
     object: Ref
     why: str = ""
     fields: tuple[FieldChange, ...] = ()
+    settled: bool = False
+    """Applying it would change nothing, not even who manages its fields."""
 
 
 class Refused(Exception):
@@ -138,24 +142,25 @@ def _refused(step: Step) -> str:
     return f"{step.ref}: {step.decision.why}"
 
 
-async def check(server: Server, plan: Plan) -> None:
-    """Refused where the user lacks a right that this plan needs."""
-    needed = dict.fromkeys([*_rights(server, plan), *inventory.rights(plan.installation)])
+async def check(server: Server, plan: Plan, expected: Sequence[Change] = ()) -> None:
+    """Refused where the user lacks a right that this plan needs; `expected` tells what needs none."""
+    settled = {change.object for change in expected if change.settled}
+    steps = [step for step in plan.steps if step.decision.kind == "apply" and step.ref not in settled]
+    if not steps and not plan.surplus and plan.known.live is not None:
+        return
+    needed = dict.fromkeys([*_rights(server, steps, plan.surplus), *inventory.rights(plan.installation)])
     allowed = await server.all(needed, server.may)
-    lacking = [
-        f"you may not {right}; ask an administrator for it" for right, ok in zip(needed, allowed, strict=True) if not ok
-    ]
+    lacking = [right for right, is_allowed in zip(needed, allowed, strict=True) if not is_allowed]
     if lacking:
-        raise Refused(lacking)
+        raise Refused([f"you may not {right}; ask an administrator for it" for right in lacking])
 
 
-def _rights(server: Server, plan: Plan) -> list[Right]:
+def _rights(server: Server, steps: Iterable[Step], surplus: Iterable[Ref]) -> list[Right]:
     found = []
-    for step in plan.steps:
-        if step.decision.kind == "apply":
-            verbs = ("get", "patch", "create") if step.live is None else ("get", "patch")
-            found += [_right(server, step.ref, verb) for verb in verbs]
-    return found + [_right(server, each, verb) for each in plan.surplus for verb in ("get", "delete")]
+    for step in steps:
+        verbs = ("get", "patch", "create") if step.live is None else ("get", "patch")
+        found += [_right(server, step.ref, verb) for verb in verbs]
+    return found + [_right(server, each, verb) for each in surplus for verb in ("get", "delete")]
 
 
 def _right(server: Server, which: Ref, verb: str) -> Right:
@@ -165,16 +170,21 @@ def _right(server: Server, which: Ref, verb: str) -> Right:
 
 async def preview(server: Server, plan: Plan, *, by_server: bool = True) -> list[Change]:
     """What would change. `by_server`: by a dry run, which also validates; else by comparing what is written. Refused
-    names every object that the server would not accept."""
-    problems: list[str] = []
-    changes: list[Change] = []
-    for step in plan.steps:
+    names every object that the server would not accept, and every right that is lacking."""
+
+    async def attempt(step: Step) -> Change | errors.Refusal | Disputed:
         try:
-            changes.append(await _previewed(server, step, plan, by_server=by_server))
+            return await _previewed(server, step, plan, by_server=by_server)
         except (errors.Refusal, Disputed) as problem:
-            problems.append(_sentence(step.ref, problem))
-    if problems:
-        raise Refused(problems)
+            return problem
+
+    found = await server.all(plan.steps, attempt)
+    changes = [each for each in found if isinstance(each, Change)]
+    if len(changes) < len(found):
+        if any(isinstance(each, errors.Forbidden) for each in found):
+            await check(server, plan)
+        told = zip(plan.steps, found, strict=True)
+        raise Refused([_sentence(step.ref, each) for step, each in told if not isinstance(each, Change)])
     surplus = await server.all(plan.surplus, server.get)
     for which, tree in zip(plan.surplus, surplus, strict=True):
         if tree is not None:
@@ -209,7 +219,9 @@ def _change(step: Step, after: Tree) -> Change:
         return Change("created", step.ref)
     found = differences.between(step.live, after)
     # Where only the managers of fields changed, the object is as it was.
-    return Change("configured" if found else "unchanged", step.ref, step.decision.why, tuple(found))
+    action: Action = "configured" if found else "unchanged"
+    settled = not found and ownership.entries(step.live) == ownership.entries(after)
+    return Change(action, step.ref, step.decision.why, tuple(found), settled)
 
 
 class Disputed(Exception):
@@ -221,7 +233,10 @@ async def _applied(server: Server, step: Step, options: Options, *, dry_run: boo
     try:
         return await server.apply(step.tree, force=force, dry_run=dry_run)
     except errors.Conflict as problem:
-        why = ownership.disputed(ownership.disputes(problem.status.details.causes))
+        found = ownership.disputes(problem.status.details.causes)
+        if not found:
+            raise
+        why = ownership.disputed(found)
         if why:
             raise Disputed(why) from None
     return await server.apply(step.tree, force=True, dry_run=dry_run)
@@ -243,16 +258,19 @@ class Stopped(Exception):
         self.changes = tuple(changes)
 
 
-async def perform(server: Server, plan: Plan, say: Say) -> list[Change]:
+async def perform(server: Server, plan: Plan, expected: Sequence[Change], say: Say) -> list[Change]:
     """Does it, and says one line per object. Raises Stopped, TimedOut where something pruned does not go away."""
     done: list[Change] = []
+    settled = {change.object: change for change in expected if change.settled}
     try:
-        return await _performed(server, plan, done, say)
+        return await _performed(server, plan, settled, done, say)
     except (errors.KubeError, Disputed, inventory.Busy) as problem:
         raise Stopped(f"{problem}; run the command again to continue", done) from None
 
 
-async def _performed(server: Server, plan: Plan, done: list[Change], say: Say) -> list[Change]:
+async def _performed(
+    server: Server, plan: Plan, settled: Mapping[Ref, Change], done: list[Change], say: Say
+) -> list[Change]:
     def tell(change: Change) -> None:
         done.append(change)
         say(line(change))
@@ -260,10 +278,10 @@ async def _performed(server: Server, plan: Plan, done: list[Change], say: Say) -
     rooms = [step for step in plan.steps if step.ref.kind == objects.NAMESPACE]
     others = [step for step in plan.steps if step.ref.kind != objects.NAMESPACE]
     for step in rooms:
-        tell(await _put(server, step, plan.options))
+        tell(settled.get(step.ref) or await _put(server, step, plan.options))
     known = await inventory.write(server, plan.installation, plan.known, [*plan.known.refs, *plan.refs])
     for step in others:
-        tell(await _put(server, step, plan.options))
+        tell(settled.get(step.ref) or await _put(server, step, plan.options))
         if step.ref.kind == objects.CRD:
             await _defined(server, step, say)
     left = []

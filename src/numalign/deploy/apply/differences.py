@@ -14,7 +14,8 @@ SERVER_SIDE: Final = frozenset(
     {"managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink", "deletionTimestamp"}
 )
 """Fields of the metadata that the server writes."""
-ABSENT: Final = "<absent>"
+CONTROLLERS: Final = frozenset({"deprecated.daemonset.template.generation", "deployment.kubernetes.io/revision"})
+"""Annotations that controllers and the server write."""
 
 
 class FieldChange(Struct, frozen=True):
@@ -30,6 +31,8 @@ class FieldChange(Struct, frozen=True):
 def clean(tree: Mapping[str, Any]) -> Tree:
     """The part of an object that people write."""
     meta = {key: value for key, value in (tree.get("metadata") or {}).items() if key not in SERVER_SIDE}
+    notes = {key: value for key, value in (meta.pop("annotations", None) or {}).items() if key not in CONTROLLERS}
+    meta |= {"annotations": notes} if notes else {}
     return {key: value for key, value in tree.items() if key != "status"} | {"metadata": meta}
 
 

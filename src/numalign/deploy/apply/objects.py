@@ -1,8 +1,6 @@
 """Objects as plain trees: their identity, the order in which they are created, and what a set of them may not be.
 
-All modules of this package use it. The order is that of dependency: a namespace before its content, rights before the
-programs that need them. Removal goes the other way, so that a program that is told to stop still has its rights and can
-release its Lease."""
+All modules of this package use it. Kinds that `order` does not name come last, by name."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -10,33 +8,12 @@ from typing import Any, Final
 from msgspec import Struct
 
 from numalign.api import errors
+from numalign.deploy.order import KINDS
 
 Tree = dict[str, Any]
 
 NAMESPACE: Final = "Namespace"
 CRD: Final = "CustomResourceDefinition"
-INSTALLED: Final = (
-    NAMESPACE,
-    "PriorityClass",
-    CRD,
-    "ServiceAccount",
-    "Secret",
-    "ConfigMap",
-    "Lease",
-    "ClusterRole",
-    "ClusterRoleBinding",
-    "Role",
-    "RoleBinding",
-    "SecurityContextConstraints",
-    "ValidatingAdmissionPolicy",
-    "ValidatingAdmissionPolicyBinding",
-    "NetworkPolicy",
-    "Service",
-    "PodDisruptionBudget",
-    "DaemonSet",
-    "Deployment",
-)
-"""Kinds in the order of their creation; all others come last, by name."""
 
 
 class Ref(Struct, frozen=True, order=True):
@@ -96,7 +73,7 @@ def _full(which: Ref) -> str:
 
 
 def rank(which: Ref) -> tuple[int, str, str, str]:
-    known = INSTALLED.index(which.kind) if which.kind in INSTALLED else len(INSTALLED)
+    known = KINDS.index(which.kind) if which.kind in KINDS else len(KINDS)
     return known, which.kind, which.namespace, which.name
 
 

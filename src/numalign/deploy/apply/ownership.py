@@ -41,6 +41,12 @@ def managers(tree: Tree, operation: str = APPLY) -> list[str]:
     return [each.get("manager", "") for each in entries if each.get("operation") == operation]
 
 
+def entries(tree: Tree) -> list[Tree]:
+    """Who manages which fields, without the times."""
+    listed = objects.at(tree, "metadata", "managedFields") or ()
+    return [{key: value for key, value in each.items() if key != "time"} for each in listed]
+
+
 def is_ours(tree: Tree, manager: str) -> bool:
     return manager in managers(tree)
 
@@ -133,10 +139,10 @@ def disputes(causes: Iterable[Cause]) -> list[Dispute]:
 def disputed(found: Sequence[Dispute]) -> str:
     """What keeps us from taking these fields; empty where all of them are drift."""
     declared = [each for each in found if not each.by_hand]
-    if found and not declared:
+    if not declared:
         return ""
-    names = sorted({each.manager for each in declared}) or ["another manager"]
-    listed = ", ".join(dict.fromkeys(each.field for each in declared)) or "a field"
+    names = sorted({each.manager for each in declared})
+    listed = ", ".join(dict.fromkeys(each.field for each in declared))
     return (
         f"{' and '.join(names)} also applies {listed}, with another value; "
         "let one of the two tools own it, or give --force-conflicts"

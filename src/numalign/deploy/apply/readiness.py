@@ -10,12 +10,12 @@ from typing import Final
 
 from msgspec import Struct
 
+from numalign.api.nrt import publishers
 from numalign.deploy.apply import objects
 from numalign.deploy.apply.objects import Tree
 
-HEARTBEAT: Final = "numalign.io/heartbeat"
-FRESH: Final = 360.0
-"""Seconds: an agent renews its heartbeat within 300."""
+FRESH: Final = publishers.HEARTBEAT_SECONDS + 60.0
+"""Seconds. A minute for clocks that differ; the doctor calls an agent dead after a longer silence."""
 
 
 class State(Struct, frozen=True):
@@ -125,7 +125,7 @@ def reports(nodes: Iterable[str], found: Mapping[str, Tree], now: datetime) -> R
 
 def is_fresh(report: Tree, now: datetime) -> bool:
     """By the agent's heartbeat. A report of another publisher has none: that it exists must do."""
-    written = objects.at(report, "metadata", "annotations", HEARTBEAT)
+    written = objects.at(report, "metadata", "annotations", publishers.HEARTBEAT)
     if written is None:
         return True
     try:

@@ -167,6 +167,12 @@ class Server:
         found = await self._tree(_get("/version", "the version of the server"))
         return str(found.get("gitVersion") or "")
 
+    async def api_versions(self) -> list[str]:
+        """Every group with its versions that the cluster serves, such as apps/v1."""
+        found = await self._tree(_get("/apis", "the groups of the server"))
+        groups = [each for each in found.get("groups") or () if isinstance(each, dict)]
+        return [str(version.get("groupVersion")) for each in groups for version in each.get("versions") or ()]
+
     async def all(self, things: Iterable[T], do: Callable[[T], Awaitable[R]]) -> list[R]:
         """The answers in the order of the questions, a few calls at a time; the first error is raised."""
         limit = asyncio.Semaphore(AT_ONCE)

@@ -68,7 +68,7 @@ async def ready(server: Server, refs: Sequence[Ref], seconds: float, say: Say, *
     """Until all objects are ready and, on the nodes of the agents, all reports fresh. Raises TimedOut or Failed."""
     pace, said = Pace(server, seconds), ""
     while True:
-        found = await standing(server, refs, with_reports=with_reports)
+        found = await standing(server, refs, with_reports=with_reports, of_ready_agents=True)
         left = [each for each in found if not each.ready]
         if not left:
             return
@@ -82,14 +82,17 @@ async def ready(server: Server, refs: Sequence[Ref], seconds: float, say: Say, *
             raise TimedOut(left)
 
 
-async def standing(server: Server, refs: Iterable[Ref], *, with_reports: bool = True) -> list[Standing]:
-    """How the objects are, in their order, and after each agent its reports."""
+async def standing(
+    server: Server, refs: Iterable[Ref], *, with_reports: bool = True, of_ready_agents: bool = False
+) -> list[Standing]:
+    """How the objects are, in their order, and after each agent its reports. Those of a large cluster are many
+    megabytes: who asks again and again asks for those `of_ready_agents`."""
     ordered = list(refs)
     found = []
     for which, tree in zip(ordered, await server.all(ordered, server.get), strict=True):
         now = readiness.state(tree)
         found.append(Standing(str(which), now.ready, now.words, now.failed))
-        if with_reports and tree is not None and is_agent(tree):
+        if with_reports and tree is not None and is_agent(tree) and (now.ready or not of_ready_agents):
             reported = await reports(server, tree)
             found.append(Standing(f"reports of {which}", reported.ready, reported.words))
     return found

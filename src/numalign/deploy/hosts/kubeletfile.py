@@ -59,8 +59,8 @@ class Wish(Struct, frozen=True, kw_only=True):
 def proposed(machine: Machine, wish: Wish, minor: Minor = NEWEST, base: Document | None = None) -> Document:
     """A configuration that starts on this machine. With `base`, its fields stay, also its reservations; only what
     alignment needs is set. BadObject where no such configuration exists."""
-    document = dict(base) if base is not None else _reservations(wish)
-    document |= {"apiVersion": API_VERSION, "kind": KIND}
+    document: Document = {"apiVersion": API_VERSION, "kind": KIND}
+    document |= dict(base) if base is not None else _reservations(wish)
     for name in ("memoryManagerPolicy", "reservedMemory"):
         document.pop(name, None)
     document |= _managers(machine, wish, minor, document.get("featureGates") or {})
@@ -162,7 +162,8 @@ def judged(document: object, source: str, machine: Machine, minor: Minor = NEWES
         start.start(machine, found)
     except (refusals.StartRefusal, refusals.Undecided) as refusal:
         return [_refused(refusal, document, found, machine)]
-    return [*_policies(found), *(_reserved(found, machine) if found.cpu_policy == "static" else ())]
+    reserved = _reserved(found, machine) if found.cpu_policy == "static" else ()
+    return [*_policies(found), *reserved, *crowded(found.topology_policy, machine)]
 
 
 def _refused(refusal: Exception, document: object, found: Settings, machine: Machine) -> Finding:
@@ -202,6 +203,18 @@ def _policies(found: Settings) -> Iterator[Finding]:
     if found.memory_policy != "Static":
         seen = "the Memory Manager policy is None, so memory comes from any zone"
         yield Finding("memory-manager-off", "memoryManagerPolicy", seen, "set Static, and reservedMemory")
+
+
+def crowded(policy: TopologyPolicy, machine: Machine) -> Iterator[Finding]:
+    """The kubelet goes through every set of zones for every container: on a real one with 34 zones, no pod was ever
+    admitted."""
+    zones = len(machine.zones)
+    if policy != "none" and zones > DEFAULT_MAX_ZONES:
+        seen = f"the machine has {zones} zones; the kubelet tries all 2^{zones} sets of them for every container"
+        remedy = "make fewer zones in the firmware (NPS, SNC, memory of devices)"
+        yield Finding(
+            "too-many-zones", MAX_ZONES, seen, f"{remedy}; admission is slow, and above 16 may never end", "warning"
+        )
 
 
 def _reserved(found: Settings, machine: Machine) -> Iterator[Finding]:

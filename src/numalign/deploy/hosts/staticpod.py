@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from numalign.api.decode import yamltext
 from numalign.api.errors import BadObject
+from numalign.deploy import rights
 from numalign.deploy.apply import objects
 from numalign.process import privatefile
 
@@ -29,6 +30,8 @@ FOLDER: Final = "/etc/kubernetes/numalign"
 FILE: Final = "kube-scheduler.yaml"
 KUBECONFIG: Final = "/etc/kubernetes/scheduler.conf"
 POD: Final = "kube-scheduler"
+USER: Final = "system:kube-scheduler"
+ROLE: Final = "numalign:kube-scheduler"
 MARK: Final = "numalign.io/replaces"
 VOLUME: Final = "numalign"
 PORT: Final = 10259
@@ -166,6 +169,9 @@ def rewritten(manifest: bytes, image: str, places: Places) -> bytes:
         f"--config={places.folder}/{places.config.name}",
         "--bind-address=127.0.0.1",
         f"--port={PORT}",
+        # As kube-scheduler: probes and monitoring of kubeadm clusters ask by TLS, and other users of the host get in
+        # with a token only.
+        "--tls-self-signed",
     ]
     container.pop("args", None)
     # The kubeconfig is root's. Root without capabilities reads its own files and no others.
@@ -184,6 +190,13 @@ def rewritten(manifest: bytes, image: str, places: Places) -> bytes:
     return (head + yaml.safe_dump(tree, sort_keys=False)).encode()
 
 
+def rights_of_user() -> list[dict[str, Any]]:
+    """Roles for the user of kube-scheduler's kubeconfig. The cluster's own roles grant it the Lease and most of the
+    rest; the reports are what they lack. Nothing is taken from this user when kube-scheduler returns."""
+    beyond = [right for right in rights.SCHEDULER if not right.namespace]
+    return rights.roles(rights.Holder("User", USER), beyond, name=ROLE)
+
+
 def kubeconfig_of(container: dict[str, Any]) -> str:
     """The kubeconfig that kube-scheduler is started with."""
     words = [*(container.get("command") or ()), *(container.get("args") or ())]
@@ -192,11 +205,11 @@ def kubeconfig_of(container: dict[str, Any]) -> str:
 
 
 def _probe(container: dict[str, Any]) -> None:
-    """kube-scheduler serves its health by TLS, numalign on the loopback without."""
+    """Newer versions of kubeadm name the port, which goes with the container's ports."""
     for name in PROBES:
         asked = objects.at(container, name, "httpGet")
         if asked:
-            asked |= {"scheme": "HTTP", "port": PORT, "host": "127.0.0.1"}
+            asked |= {"scheme": "HTTPS", "port": PORT, "host": "127.0.0.1"}
     container.pop("ports", None)
 
 

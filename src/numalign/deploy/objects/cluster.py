@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from numalign.deploy import alerts, crds, rights
+from numalign.deploy import alerts, crds, dashboard, rights
 from numalign.deploy.model import Monitor
 from numalign.deploy.objects import agent, common, gc, scheduler
 from numalign.deploy.objects.common import Context, Object, given
@@ -14,11 +14,18 @@ from numalign.deploy.release import MONITORING
 NAMESPACE: Final = "namespace"
 CRDS: Final = "crds"
 MONITORS: Final = "monitoring"
+CRITICAL: Final = ("system-cluster-critical", "system-node-critical")
 KEEP: Final = {"helm.sh/resource-policy": "keep"}
 
 
 def objects(context: Context) -> list[Object]:
-    return [*_namespace(context), *_definitions(context), *_monitors(context)]
+    return [
+        *_namespace(context),
+        *_definitions(context),
+        *_quota(context),
+        *_monitors(context),
+        *_dashboard(context),
+    ]
 
 
 def _namespace(context: Context) -> list[Object]:
@@ -44,6 +51,31 @@ def _definition(context: Context, definition: Object, more: dict[str, str]) -> O
     return definition | {
         "metadata": context.metadata(CRDS, metadata["name"], namespace=None, annotations=annotations),
     }
+
+
+def _quota(context: Context) -> list[Object]:
+    wanted = context.values.critical_pods_quota
+    if not wanted.enabled:
+        return []
+    classes = {"scopeName": "PriorityClass", "operator": "In", "values": [*CRITICAL]}
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "ResourceQuota",
+            "metadata": context.metadata(NAMESPACE, f"{context.fullname}-critical-pods"),
+            "spec": {"hard": {"pods": str(wanted.pods)}, "scopeSelector": {"matchExpressions": [classes]}},
+        }
+    ]
+
+
+def _dashboard(context: Context) -> list[Object]:
+    wanted = context.values.grafana_dashboard
+    if not wanted.enabled:
+        return []
+    name = f"{context.fullname}-dashboard"
+    metadata = context.metadata(MONITORS, name, labels=wanted.labels, annotations=wanted.annotations)
+    data = {"numalign.json": common.json_text(dashboard.dashboard())}
+    return [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}]
 
 
 def _monitors(context: Context) -> list[Object]:

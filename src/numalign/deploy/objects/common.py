@@ -180,18 +180,21 @@ def container(
     name: str,
     settings: Component,
     args: Sequence[str],
+    *,
+    pages: str = "--port",
+    ports: Sequence[Object] = (),
     **more: Any,
 ) -> Object:
-    """`more`: env, volumeMounts and probes."""
+    """`pages` is the option for the port of the pages; `more`: command, env, volumeMounts and probes."""
     logging = ["-v", str(settings.verbosity), f"--log-format={settings.log_format}"]
-    pages = [f"--bind-address={settings.bind_address}", f"--port={settings.port}"]
+    where = [f"--bind-address={settings.bind_address}", f"{pages}={settings.port}"]
     mounts = [*more.pop("volumeMounts", []), *settings.extra_volume_mounts]
     return {
         "name": name,
         "image": context.image(settings.image),
         "imagePullPolicy": settings.image.pull_policy,
-        "args": [*args, *pages, *logging, *settings.extra_args],
-        "ports": [{"name": "pages", "containerPort": settings.port, "protocol": "TCP"}],
+        "args": [*args, *where, *logging, *settings.extra_args],
+        "ports": [{"name": "pages", "containerPort": settings.port, "protocol": "TCP"}, *ports],
         **given(
             command=more.pop("command"),
             env=[*more.pop("env", []), *settings.extra_env],
@@ -243,7 +246,9 @@ def pod_template(
     }
 
 
-def network_policy(context: Context, component: str, settings: Component, *, kubelet: bool = False) -> list[Object]:
+def network_policy(
+    context: Context, component: str, settings: Component, *, kubelet: bool = False, ports: Sequence[int] = ()
+) -> list[Object]:
     """Everything but its pages in, and nothing but the API server, DNS and, for agents, the kubelet out."""
     wanted = context.values.network_policy
     if not wanted.enabled:
@@ -252,7 +257,10 @@ def network_policy(context: Context, component: str, settings: Component, *, kub
     egress: list[Object] = [{"ports": [{"port": port, "protocol": "TCP"} for port in tcp]}] if tcp else []
     if wanted.dns:
         egress.append({"ports": [{"port": 53, "protocol": protocol} for protocol in ("UDP", "TCP")]})
-    ingress = {"ports": [{"port": settings.port, "protocol": "TCP"}], **given(from_=wanted.ingress_from)}
+    ingress = {
+        "ports": [{"port": port, "protocol": "TCP"} for port in (settings.port, *ports)],
+        **given(from_=wanted.ingress_from),
+    }
     return [
         {
             "apiVersion": "networking.k8s.io/v1",

@@ -9,12 +9,14 @@ from numalign.deploy.model import Scheduler
 from numalign.deploy.objects import common
 from numalign.deploy.objects.common import Context, Object, given
 from numalign.deploy.release import CERT_MANAGER
+from numalign.deploy.rights import Right
 from numalign.deploy.schedulerfile import Lease
 
 NAME: Final = "scheduler"
 FILE: Final = "scheduler.json"
 FOLDER: Final = "/etc/numalign"
 CERTIFICATES: Final = "/etc/numalign-tls"
+CLIENTS: Final = "/etc/numalign-clients"
 
 
 def objects(context: Context) -> list[Object]:
@@ -23,22 +25,34 @@ def objects(context: Context) -> list[Object]:
         return []
     full = context.component(NAME)
     document = schedulerfile.document(settings, Lease(context.namespace, full))
-    lease = schedulerfile.lease(document)
-    table = rights.by_lease(
-        rights.needed(rights.SCHEDULER, [rights.PAGES]), *((lease.namespace, lease.name) if lease else ("", ""))
-    )
+    table = _rights(settings, schedulerfile.lease(document))
     data = {FILE: common.json_text(document)}
     return [
         *common.service_account(context, NAME, settings),
         *common.granted(context, NAME, settings, table),
         *common.non_root_account(context, NAME, settings),
-        *common.network_policy(context, NAME, settings),
+        *common.network_policy(context, NAME, settings, ports=[settings.extender.port] if _asked(settings) else []),
         common.config_map(context, NAME, full, data),
         *_disruption_budget(context, settings),
         *_service(context, settings),
         *_certificate(context, settings),
         _deployment(context, settings, common.checksum(data)),
     ]
+
+
+def _asked(settings: Scheduler) -> bool:
+    return settings.mode == "extender"
+
+
+def _replicas(settings: Scheduler) -> int:
+    return min(settings.replicas, 1) if _asked(settings) else settings.replicas
+
+
+def _rights(settings: Scheduler, lease: Lease | None) -> tuple[Right, ...]:
+    if _asked(settings):
+        return rights.needed(rights.EXTENDER, [rights.PAGES, *([rights.BINDS] if settings.extender.bind else [])])
+    where = (lease.namespace, lease.name) if lease else ("", "")
+    return rights.by_lease(rights.needed(rights.SCHEDULER, [rights.PAGES]), *where)
 
 
 def _deployment(context: Context, settings: Scheduler, checksum: str) -> Object:
@@ -51,12 +65,24 @@ def _deployment(context: Context, settings: Scheduler, checksum: str) -> Object:
         volumes.append({"name": "tls", "secret": {"secretName": secret}})
         mounts.append({"name": "tls", "mountPath": CERTIFICATES, "readOnly": True})
         args += [f"--tls-certificate={CERTIFICATES}/tls.crt", f"--tls-key={CERTIFICATES}/tls.key"]
+    asked: dict[str, Any] = {}
+    if _asked(settings):
+        volumes.append({"name": "clients", "secret": {"secretName": settings.extender.client_ca_secret}})
+        mounts.append({"name": "clients", "mountPath": CLIENTS, "readOnly": True})
+        args += [
+            f"--client-ca={CLIENTS}/ca.crt",
+            f"--port={settings.extender.port}",
+            f"--hold={settings.extender.hold}",
+        ]
+        port = {"name": "extender", "containerPort": settings.extender.port, "protocol": "TCP"}
+        asked = {"pages": "--pages-port", "ports": [port]}
     main = common.container(
         context,
         NAME,
         settings,
         args,
-        command=["numalign", "scheduler", "run"],
+        **asked,
+        command=["numalign", "extender" if _asked(settings) else "scheduler", "run"],
         volumeMounts=mounts,
         livenessProbe=common.probe(settings.liveness_probe, "/livez", "HTTPS"),
         readinessProbe=common.probe(settings.readiness_probe, "/readyz", "HTTPS"),
@@ -75,16 +101,16 @@ def _deployment(context: Context, settings: Scheduler, checksum: str) -> Object:
         "kind": "Deployment",
         "metadata": context.metadata(NAME, context.component(NAME), annotations=settings.annotations),
         "spec": {
-            "replicas": settings.replicas,
+            "replicas": _replicas(settings),
             "selector": {"matchLabels": selector},
-            **given(strategy=settings.update_strategy),
+            **given(strategy=settings.update_strategy or ({"type": "Recreate"} if _asked(settings) else {})),
             "template": template,
         },
     }
 
 
 def _spread(settings: Scheduler, selector: dict[str, str]) -> list[dict[str, Any]]:
-    if settings.topology_spread_constraints or settings.replicas < 2:
+    if settings.topology_spread_constraints or _replicas(settings) < 2:
         return settings.topology_spread_constraints
     return [
         {
@@ -97,7 +123,7 @@ def _spread(settings: Scheduler, selector: dict[str, str]) -> list[dict[str, Any
 
 
 def _disruption_budget(context: Context, settings: Scheduler) -> list[Object]:
-    if not settings.pdb.enabled or settings.replicas < 2:
+    if not settings.pdb.enabled or _replicas(settings) < 2:
         return []
     return [
         {
@@ -115,13 +141,15 @@ def _disruption_budget(context: Context, settings: Scheduler) -> list[Object]:
 def _service(context: Context, settings: Scheduler) -> list[Object]:
     if not settings.service.enabled:
         return []
-    port = {"name": "pages", "port": settings.port, "targetPort": "pages", "protocol": "TCP"}
+    ports = [("pages", settings.port), *([("extender", settings.extender.port)] if _asked(settings) else [])]
+    served = [{"name": name, "port": port, "targetPort": name, "protocol": "TCP"} for name, port in ports]
+    address = given(clusterIP=settings.extender.cluster_ip if _asked(settings) else "")
     return [
         {
             "apiVersion": "v1",
             "kind": "Service",
             "metadata": context.metadata(NAME, context.component(NAME), annotations=settings.service.annotations),
-            "spec": {"type": "ClusterIP", "selector": context.selector(NAME), "ports": [port]},
+            "spec": {"type": "ClusterIP", "selector": context.selector(NAME), "ports": served, **address},
         }
     ]
 

@@ -43,8 +43,10 @@ class Actions:
     def __init__(self, lab: Lab, client: Client, watching: Observer) -> None:
         self._lab, self._client = lab, client
         self._watching, self._history = watching, watching.history
-        self._faults: set[asyncio.Task[None]] = set()
+        self._begun: set[asyncio.Task[None]] = set()
         self._gone: set[str] = set()
+        self._requests: dict[str, asyncio.Task[None]] = {}
+        """The last request about each pod, by name."""
         self.uids: dict[str, str] = {}
         """UIDs of created pods, by name."""
 
@@ -55,6 +57,17 @@ class Actions:
         second = structs.replace(first, name=name, log=first.log.with_name(f"{name}.log"), command=command, port=port)
         self._lab.parts[second.name] = part = Part(second)
         part.start()
+
+    def begin_request(self, step: Create | Delete) -> None:
+        """Perform the step beside the next ones, which take place also while the API server is down. Requests about
+        one pod are made one after the other."""
+        before = self._requests.get(step.name)
+        self._requests[step.name] = self.begin(self._in_turn(before, step))
+
+    async def _in_turn(self, before: asyncio.Task[None] | None, step: Create | Delete) -> None:
+        if before is not None:
+            await before
+        await self.perform(step)
 
     async def perform(self, step: Create | Delete) -> None:
         match step:
@@ -88,20 +101,23 @@ class Actions:
             self._gone.add(fault.part)
             await self._away(fault)
 
-    def begin(self, work: Coroutine[Any, Any, None]) -> None:
+    def begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Do this beside the next steps; the next rest waits for it."""
-        self._faults.add(asyncio.ensure_future(work))
+        task = asyncio.ensure_future(work)
+        self._begun.add(task)
+        return task
 
     async def all_back(self) -> None:
-        """Wait until every program has returned, operations are over, and the server answers."""
-        faults, self._faults = self._faults, set()
-        await asyncio.gather(*faults)
+        """Wait until every program has returned, requests and operations are over, and the server answers."""
+        begun, self._begun = self._begun, set()
+        await asyncio.gather(*begun)
+        self._requests.clear()
         await insist(lambda: self._client.every(NODES.everywhere()))
 
     def let_go(self) -> None:
         """Cancel all returns: the lab is about to end."""
-        for fault in self._faults:
-            fault.cancel()
+        for task in self._begun:
+            task.cancel()
 
     async def _away(self, fault: Fault) -> None:
         part = next(each for each in self._lab.every_part() if each.program.title == fault.part)

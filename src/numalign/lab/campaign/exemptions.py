@@ -18,6 +18,8 @@ from numalign.lab.campaign.history import HistoryLine, PodHistory
 
 NO_DEVICES: Final = ("UnexpectedAdmissionError", "TopologyAffinityError")
 """Reasons of a kubelet whose device manager is unavailable or has no devices in any zone."""
+CALL_FAILED: Final = "Allocate failed due to rpc error"
+"""In the message of a kubelet whose device plugin ended during the call."""
 CPUS: Final = "not enough cpus"
 """In the message of a kubelet whose CPU manager rejects a pod."""
 REGISTERING: Final = 10.0
@@ -69,7 +71,7 @@ def _lacked_devices(pod: PodHistory, lines: Sequence[HistoryLine]) -> Explanatio
         if begun <= pod.ended and ended >= pod.bound - REGISTERING
     ]
     offered = all(each.devices.get(name, 0) >= count for each in last.values() for name, count in pod.devices.items())
-    named = any(name in pod.words for name in pod.devices)
+    named = any(name in pod.words for name in (*pod.devices, CALL_FAILED))
     logged = tuple(each for each in lines if each.what == "lacks" and (each.name, each.node) == (pod.name, pod.node))
     if not away or not offered or not (named or logged):
         return None
@@ -104,13 +106,24 @@ def overtaker(pod: PodHistory, others: Sequence[PodHistory], lines: Sequence[His
     if pod.bound is None or pod.held is None:
         return None
     reports = _ReportsBefore.before(pod.bound, lines, pod.node)
-    for other in others:
-        if other is not pod and other.node == pod.node and (why := _met(pod, pod.bound, pod.held, other, reports)):
-            own, happened = (_life(each, pod.held, lines) for each in (pod, other))
-            return Explanation(f"{other.name} {why}", _known(pod, lines), own, happened)
-    return _leftovers(pod, others, lines, "{} was still in the checkpoint")
+    beside = [each for each in others if each is not pod and each.node == pod.node]
+    found = ((why, each) for each in beside if (why := _met(pod, pod.bound, pod.held, each, reports)))
+    # Where several pods explain it: zones that another pod took first are not free, whatever else became free.
+    why, other = min(found, key=lambda each: MEETINGS.index(each[0]), default=("", None))
+    if other is None:
+        return _leftovers(pod, others, lines, "{} was still in the checkpoint")
+    own, happened = (_life(each, pod.held, lines) for each in (pod, other))
+    return Explanation(f"{other.name} {why}", _known(pod, lines), own, happened)
 
 
+MEETINGS: Final = (
+    CAME_FIRST := "came first",
+    NOT_EXPECTED := "was in zones where it was not expected",
+    WAS_EXPECTED := "was expected there",
+    HAD_LEFT := "had just left",
+    STILL_THERE := "was still in the checkpoint",
+)
+"""How another pod explains a placement, the most likely explanation first."""
 OF_A_POD: Final = ("bound", "holds", "cpus-freed", "freed", "ended", "deletion-requested", "disrupted", "gone")
 
 
@@ -149,20 +162,20 @@ def _met(pod: PodHistory, bound: float, held: float, other: PodHistory, reports:
     was_there = bool(other.zones & pod.zones)
     if was_there and other.freed is not None and bound - JUST <= other.freed <= held + LOOK:
         if reports.takes_for_there(other.uid):
-            return "had just left"
+            return HAD_LEFT
         if other.left <= bound and other.freed >= bound - LAST:
             # A kubelet removes devices of ended pods when the next pod arrives, and no report shows them as free
             # before.
-            return "was still in the checkpoint"
+            return STILL_THERE
     if other.bound >= bound - TOGETHER and other.held <= held + SAME_LOOK and other.zones & pod.wanted:
-        return "came first"
+        return CAME_FIRST
     if not other.bound <= bound < other.left or other.uid in reports.uids:
         return ""
     # The other pod is judged for its own placement.
     if not was_there and other.wanted & pod.zones:
-        return "was expected there"
+        return WAS_EXPECTED
     unexpected = pod.wanted & other.zones and not pod.wanted & other.wanted
-    return "was in zones where it was not expected" if unexpected and other.held <= held + SAME_LOOK else ""
+    return NOT_EXPECTED if unexpected and other.held <= held + SAME_LOOK else ""
 
 
 class _ReportsBefore(Struct):

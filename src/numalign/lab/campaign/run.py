@@ -123,8 +123,12 @@ class Campaign:
     async def _perform(
         self, steps: Sequence[Step], acting: Actions, operating: Operations, resting: RestChecks
     ) -> None:
+        late = 0.0
         for step in steps:
-            await asyncio.sleep(max(0.0, step.at - self.history.now))
+            await asyncio.sleep(max(0.0, step.at + late - self.history.now))
+            # Later steps are as late, so that faults keep their distances. They would else come all at once after a
+            # rest, when no agent could have reported the first one before the next.
+            late = max(late, self.history.now - step.at)
             if isinstance(step, Fault):
                 self.say(step.words)
                 acting.take_away(step)
@@ -132,7 +136,7 @@ class Campaign:
                 await acting.all_back()
                 await resting.rest()
             elif isinstance(step, Create | Delete):
-                await acting.perform(step)
+                acting.begin_request(step)
             else:
                 self.say(step.words)
                 acting.begin(operating.perform(step))

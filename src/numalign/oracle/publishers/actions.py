@@ -10,12 +10,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from numalign.agent.publish import gc
 from numalign.agent.publish.publish import Manner, Publisher
 from numalign.agent.sources import checkpoints, podresources
 from numalign.agent.sources.filewatch import Watch
 from numalign.agent.triggers import triggers
 from numalign.api import errors
+from numalign.api.nrt import publishers
 from numalign.api.objects.meta import ObjectMeta
 from numalign.kube.client import Client
 from numalign.kubelet import start
@@ -54,7 +54,7 @@ def _swept(row: Raw) -> object:
 
 def _left(nodes: Iterable[str], reports: Iterable[str]) -> list[str]:
     objects = [ObjectMeta(name=each, creation_timestamp=LONG_AGO) for each in reports]
-    stale = gc.stale(nodes, objects, datetime.now(UTC))
+    stale = publishers.orphans(nodes, objects, datetime.now(UTC))
     return [each.name for each in objects if each not in stale]
 
 

@@ -162,6 +162,8 @@ class Assumption(StrEnum):
     NO_REPORT = "no-report"
     REPORT_DELETED = "report-deleted"
     """The last one stays in force."""
+    KUBELET_AWAY = "kubelet-away"
+    """The agent could not ask the kubelet; the report has what it knew before."""
 
 
 class RowFacts(Struct, frozen=True, kw_only=True, gc=False):

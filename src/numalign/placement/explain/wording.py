@@ -120,6 +120,7 @@ ASSUMPTIONS: Final[Mapping[Assumption, str]] = {
     Assumption.PLACEMENTS_UNKNOWN: "zones of running pods not reported; predicted instead",
     Assumption.NO_REPORT: "no usable topology report; alignment not looked at",
     Assumption.REPORT_DELETED: "topology report deleted; the last known zones stay in force",
+    Assumption.KUBELET_AWAY: "the kubelet did not answer the agent; the last known zones stay in force",
 }
 
 STALE: Final = status.STALE.reasons[0]
@@ -200,6 +201,15 @@ def of_zones(reason: Reason) -> str:
 def zones_ignored(profile: str, plugin: str) -> str:
     """A warning about a profile that disables the zone plugin."""
     return f"profile {profile} does not look at zones ({plugin} is disabled); a node may reject the pod"
+
+
+def last_reports_unknown(nodes: int) -> str:
+    """Of nodes without a report, where no scheduler was asked."""
+    which = "1 node has" if nodes == 1 else f"{nodes} nodes have"
+    return (
+        f"{which} no topology report now; a running scheduler still uses the last report that it saw, and may answer"
+        " otherwise: ask it with --server"
+    )
 
 
 def first_reports(nodes: int) -> str:

@@ -136,6 +136,12 @@ def warm() -> None:
     evaluate(block, np.zeros(1, np.int32), plans.plan(rules, Program(()), Scoring()))
 
 
+def origin() -> str:
+    """Where the machine code of this process came from, after `warm`."""
+    stats = _compiled_rows.stats
+    return f"compiled, and kept in {stats.cache_path}" if stats.cache_misses else f"loaded from {stats.cache_path}"
+
+
 def recorded(plan: Plan) -> Any:
     """The plan as a record, made once; what all plans for a kind of node have in common is copied."""
     found = plan.__dict__.get("record")

@@ -19,7 +19,7 @@ from numalign.api.nrt import fingerprint
 from numalign.api.objects.pod import Pod
 from numalign.kubelet import demand
 from numalign.placement.columns.holdings import Holding
-from numalign.placement.columns.nodefacts import RowFacts
+from numalign.placement.columns.nodefacts import Assumption, RowFacts
 from numalign.placement.columns.resources import Resources
 from numalign.placement.columns.shapes import Shapes
 from numalign.placement.facts import Forecast
@@ -87,6 +87,8 @@ class Ledger:
         node_ledger = self._node_dump(facts.node)
         if reconcile.is_repeated(node_ledger, facts):
             return Change((), (facts.node,))
+        # While the kubelet is away, the agent repeats what it knew: that is no new observation of the node.
+        again = again or (Assumption.KUBELET_AWAY in facts.assumptions and node_ledger.facts is not None)
         findings = reconcile.take(node_ledger, facts, self._unobserved, again=again)
         self._note(node_ledger, findings)
         return Change((facts.node,), (facts.node,), tuple(findings.divergences))

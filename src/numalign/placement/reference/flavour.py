@@ -141,6 +141,10 @@ class ReferenceFlavour:
         """The plugin allows every pod on a node without a report."""
         return False
 
+    def kubelet_is_away(self, node: str) -> bool:
+        """The plugin does not know the attribute."""
+        return False
+
     def waits_for_report(self, code: int) -> bool:
         """The plugin's cache has the old report or the new one."""
         return code < 0

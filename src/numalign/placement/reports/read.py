@@ -198,6 +198,8 @@ def _row_facts(topology: NodeTopology, known: StaticFacts, table: Sequence[Memor
     signature, assumptions = topology.fingerprint, known.assumptions
     if groups is None and rules.static_memory:
         assumptions = _with_unknown_groups(assumptions)
+    if facts.kubelet_away:
+        assumptions = _shared_assumptions(assumptions | {Assumption.KUBELET_AWAY})
     return RowFacts(
         node=sys.intern(topology.node),
         rules=rules,

@@ -18,10 +18,10 @@ from numalign.api.caches import StampedCache
 from numalign.api.objects.node import Node, Taint
 from numalign.api.objects.pod import Pod
 from numalign.placement.rules import nodestate
+from numalign.placement.rules.awaited import AwaitedNodes
 from numalign.placement.rules.nodestate import HostPort, Images, PortsInUse
 from numalign.placement.rules.rowclasses import NO_LABELS, NodeLabels, RowClasses, grown
 from numalign.placement.rules.totals import Charge, Totals
-from numalign.placement.rules.unreported import UnreportedNodes
 
 FIRST_ROWS: Final = 64
 MOST_MASKS: Final = 1024
@@ -72,7 +72,10 @@ class ClusterState:
         self.totals = Totals(FIRST_ROWS)
         self.ports = PortsInUse()
         self.images = Images()
-        self.unreported = UnreportedNodes()
+        self.unreported = AwaitedNodes()
+        """Nodes without a report."""
+        self.kubelets_away = AwaitedNodes()
+        """Nodes whose report says that the kubelet does not answer."""
         self.pods: dict[str, AssignedPod] = {}
         """By uid."""
         self.on_row: list[dict[str, AssignedPod]] = [{} for _ in range(FIRST_ROWS)]
@@ -89,6 +92,7 @@ class ClusterState:
 
     def drop_node(self, row: int) -> None:
         self.unreported.drop(row)
+        self.kubelets_away.drop(row)
         self._name(row, "")
         self._describe(row, None)
 
@@ -138,7 +142,8 @@ class ClusterState:
     def description(self) -> int:
         """Raised whenever a node is added, deleted, or changed in anything but amounts."""
         parts = self.taints.generation + self.features.generation + self.images.generation
-        return self._renamed + self._cordoned + self.labels.generation + self.unreported.generation + parts
+        awaited = self.unreported.generation + self.kubelets_away.generation
+        return self._renamed + self._cordoned + self.labels.generation + awaited + parts
 
     def mask(self, key: Hashable, make: Callable[[], Flags]) -> Flags:
         """An answer about names and labels by row, made again when a node has other ones. The key stands for the

@@ -72,12 +72,14 @@ class Served:
         self.added = messages.lines(application.added)
         read = (*application.headers, *READ_HEADERS, *(origins.HEADERS if hosts is not None else ()))
         self.headers: Mapping[bytes, str] = {name.encode(): name for name in read}
+        self.unsent = 0
+        """Bytes that wait for all clients to read."""
 
 
 class Connection(asyncio.Protocol):
     def __init__(self, served: Served, connections: set["Connection"] | None = None) -> None:
         """`connections` has it while it is connected."""
-        self.is_connected = False
+        self.is_connected = self.is_aborted = False
         self._served = served
         self._limits = served.limits
         self._read_headers = served.headers
@@ -127,13 +129,24 @@ class Connection(asyncio.Protocol):
     def write(self, data: bytes) -> None:
         """Sends a part of a pending response. A client that leaves too much unread is disconnected."""
         self._out.append(data)
-        self.unsent += len(data)
+        self._count(len(data))
         self._flush()
         if self.unsent > self._limits.unsent_bytes:
             self.abort()
+        elif self._served.unsent > self._limits.all_unsent_bytes:
+            self._displace()
 
     def abort(self) -> None:
+        # The transport tells of it in the next turn of the loop; until then the bytes must not count any more.
+        self.is_aborted = True
+        self._out.clear()
+        self._count(-self.unsent)
         self._transport.abort()
+
+    @property
+    def unread_since(self) -> float:
+        """Since when bytes wait for the client, as far as a sweep has noticed."""
+        return self._window[0] if self._window is not None else float("inf")
 
     def finish(self, response: Response | None = None) -> None:
         """Ends a pending response; `response` is sent where nothing was written yet."""
@@ -161,6 +174,7 @@ class Connection(asyncio.Protocol):
         pending, self._pending = self._pending, None
         self._waiting.clear()
         self._out.clear()
+        self._count(-self.unsent)
         if pending is not None:
             pending.close()
 
@@ -322,9 +336,23 @@ class Connection(asyncio.Protocol):
         if request is None or request.method != "HEAD":
             written += response.body
         self._out.append(written)
-        self.unsent += len(written)
+        self._count(len(written))
         if self.unsent > PIECE:
             self._flush()
+            if self._served.unsent > self._limits.all_unsent_bytes:
+                self._displace()
+
+    def _count(self, more: int) -> None:
+        self.unsent += more
+        self._served.unsent += more
+
+    def _displace(self) -> None:
+        """Disconnects the client that has left its response unread for longest; of several, the one with the most
+        unsent bytes."""
+        unread = [each for each in self._connections or () if each.unsent and not each.is_aborted]
+        if len(unread) > 1:
+            LOG.debug("Clients leave too many bytes unread: one disconnected")
+            min(unread, key=lambda each: (each.unread_since, -each.unsent)).abort()
 
     def _flush(self) -> None:
         """Passes to the transport what it takes."""
@@ -332,7 +360,7 @@ class Connection(asyncio.Protocol):
             if self._out:
                 self._transport.write(self._out[0] if len(self._out) == 1 else b"".join(self._out))
                 self._sent += self.unsent
-                self.unsent = 0
+                self._count(-self.unsent)
                 self._out.clear()
             return
         while self._out and not self._blocked:
@@ -343,7 +371,7 @@ class Connection(asyncio.Protocol):
                 self._out.appendleft(cast(bytes, rest[PIECE:]))
                 data = cast(bytes, rest[:PIECE])
             self._sent += len(data)
-            self.unsent -= len(data)
+            self._count(-len(data))
             self._transport.write(data)
 
     def _settle(self) -> None:

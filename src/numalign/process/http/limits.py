@@ -27,6 +27,9 @@ class Limits(Struct, frozen=True, kw_only=True):
     """Bytes per second that a client must read of a response, on average over `read_seconds`."""
     unsent_bytes: int = 32 << 20
     """Unsent bytes at which a stream is disconnected; one response may be larger."""
+    all_unsent_bytes: int = 512 << 20
+    """Unsent bytes of all connections at which the client that has left its response unread for longest is
+    disconnected. The response of a single client may be larger."""
     linger_seconds: float = 2.0
     """For a refused client to read why, before its connection is closed. Its bytes are dropped meanwhile,
     at most `waiting_bytes`."""

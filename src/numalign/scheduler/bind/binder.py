@@ -4,8 +4,10 @@
 binder repeats the same Binding, and gives up on it only after the API server has said that the Binding does not
 exist. It checks the lease and the node right before each call. Volumes come first: `VolumeBinder` writes the plan
 that `cycle` made for the chosen node, waits for the volume controllers, and reverts the plan after a failure
-(kube-scheduler spec 1.17). A bound pod stays assumed until the watch shows it. A pod that was not bound is forgotten
-and returns to the queue, and the pods that wait for its resources are woken."""
+(kube-scheduler spec 1.17). A decision that changes what earlier pods on their way to the node may get (`in_turn`) is
+sent once the API server has answered for these: a kubelet admits pods in the order of their Bindings, and the earlier
+pods get the zones that they were promised. A bound pod stays assumed until the watch shows it. A pod that was not bound
+is forgotten and returns to the queue, and the pods that wait for its resources are woken."""
 
 from __future__ import annotations
 
@@ -158,9 +160,35 @@ class Binder:
         self._leads = leads
         self._workers = workers
         self._waiting: asyncio.Queue[PendingBinding] = asyncio.Queue()
+        self._unanswered: dict[str, set[PendingBinding]] = {}
+        """By node: bindings whose first call has no answer yet."""
+        self._ahead: dict[PendingBinding, set[PendingBinding]] = {}
+        """The bindings that each held binding waits for."""
 
     def start(self, bind: PendingBinding) -> None:
-        self._waiting.put_nowait(bind)
+        if bind.plan is not None:
+            # Its volumes may take minutes, and no other pod waits for them.
+            return self._waiting.put_nowait(bind)
+        others = self._unanswered.setdefault(bind.node, set())
+        if bind.decision.in_turn and others:
+            self._ahead[bind] = set(others)
+        else:
+            self._waiting.put_nowait(bind)
+        others.add(bind)
+
+    def _answered(self, bind: PendingBinding) -> None:
+        """Its first call has an answer, or none is made. A call that failed holds up no other pod."""
+        others = self._unanswered.get(bind.node)
+        if others is None or bind not in others:
+            return
+        others.discard(bind)
+        if not others:
+            del self._unanswered[bind.node]
+        for other in [each for each in others if each in self._ahead]:
+            self._ahead[other].discard(bind)
+            if not self._ahead[other]:
+                del self._ahead[other]
+                self._waiting.put_nowait(other)
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -173,6 +201,12 @@ class Binder:
             await self._carry_out(await self._waiting.get())
 
     async def _carry_out(self, bind: PendingBinding) -> None:
+        try:
+            await self._bind(bind)
+        finally:
+            self._answered(bind)
+
+    async def _bind(self, bind: PendingBinding) -> None:
         why = await self._prepared(bind)
         answer = BindingResult(Outcome.REFUSED, why) if why else await self._answer(bind)
         if answer is None:
@@ -198,6 +232,7 @@ class Binder:
             if not self._records.is_open(bind) or not self._records.has_node(bind.node):
                 return await self._looked_up(bind, NODE_GONE) if tries else _not_sent(self._records.is_open(bind))
             answer = await self._sent(bind)
+            self._answered(bind)
             tries += 1
             refused = answer.outcome is Outcome.REFUSED
             if answer.outcome is not Outcome.UNKNOWN and not (refused and tries < TRIES):

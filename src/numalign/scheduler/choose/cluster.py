@@ -143,8 +143,10 @@ class Cluster:
         return wakes
 
     def graces_ended(self, now: float) -> list[Wake]:
-        """Nodes whose time for their first report is over by now. They are as they were."""
-        return [Wake(self.engine.names[row], WakeCause.GRACE) for row in self.world.unreported.tick(now)]
+        """Nodes whose time for their first report, or for their kubelet to come back, is over by now. They are as they
+        were."""
+        rows = {*self.world.unreported.tick(now), *self.world.kubelets_away.tick(now)}
+        return [Wake(self.engine.names[row], WakeCause.GRACE) for row in sorted(rows)]
 
     # What was decided
 
@@ -223,7 +225,7 @@ class Cluster:
         return wakes
 
     def _follow_report(self, name: str, now: float) -> None:
-        """The world knows which Nodes lack a report."""
+        """The world knows which Nodes lack a report, and which have one that says that the kubelet does not answer."""
         node, row = self._nodes.get(name), self._rows.get(name)
         if node is None or row is None:
             return
@@ -232,6 +234,10 @@ class Cluster:
             self.world.unreported.put(row, now, is_ready=node.is_ready and name not in self._once_reported)
         else:
             self.world.unreported.drop(row)
+        if self.engine.kubelet_is_away(name):
+            self.world.kubelets_away.put(row, now, is_ready=True)
+        else:
+            self.world.kubelets_away.drop(row)
 
     def _follow_row(self, name: str) -> None:
         """Rows are the engine's to give; where one changed hands, the pods of the node go along."""

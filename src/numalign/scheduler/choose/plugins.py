@@ -33,7 +33,7 @@ from numalign.placement.rules.nodes.imagelocality import ImageLocality
 from numalign.placement.rules.nodes.nodeaffinity import NodeAffinity
 from numalign.placement.rules.nodes.nodeports import NodePorts
 from numalign.placement.rules.nodes.nodespec import NodeDeclaredFeatures, NodeName, NodeUnschedulable, TaintToleration
-from numalign.placement.rules.nodes.topologyreports import TopologyReports
+from numalign.placement.rules.nodes.topologyreports import AnsweringKubelets, AwaitedNodesFilter, TopologyReports
 from numalign.placement.rules.pods.interpodaffinity import InterPodAffinity
 from numalign.placement.rules.pods.matchers import Matcher, Namespaces
 from numalign.placement.rules.pods.owners import Owners
@@ -209,12 +209,14 @@ class Plugins:
             volume_seconds=float(_of(config.args, VolumeBinding.name, VolumeBindingArgs).bind_timeout_seconds),
         )
 
-    def _reports(self, config: configuration.Profile) -> tuple[TopologyReports, ...]:
-        """The filter for nodes without a report; none where all pods are allowed there."""
+    def _reports(self, config: configuration.Profile) -> Iterator[AwaitedNodesFilter]:
+        """The filters for nodes of which too little is known; without a report, all pods may be allowed there."""
+        if not settings.looks_at_zones(config):
+            return
+        yield AnsweringKubelets(self.world.kubelets_away)
         own = _of(config.args, NUMALIGN, NumalignArgs)
-        if not settings.looks_at_zones(config) or own.nodes_without_report == "allow":
-            return ()
-        return (TopologyReports(self.world.unreported, own.nodes_without_report, own.first_report_grace_period),)
+        if own.nodes_without_report != "allow":
+            yield TopologyReports(self.world.unreported, own.nodes_without_report, own.first_report_grace_period)
 
     def _makers(self) -> Mapping[str, Callable[[Args], Any]]:
         """Rules by plugin; those that others answer for, and those that rule nothing, are not among them."""

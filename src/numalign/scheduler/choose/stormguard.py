@@ -29,9 +29,6 @@ MOST_KEPT: Final = 8192
 """Beyond that, what happened longest ago is forgotten."""
 ENOUGH_OF_OTHERS: Final = 2
 """Rejections of an owner's replicas within `MEMORY` that are more than an accident."""
-REASONS: Final = frozenset({"TopologyAffinityError", "UnexpectedAdmissionError", "SMTAlignmentError"})
-"""What kubelets write into the status of a pod that they do not admit, where resources are the matter."""
-OUT_OF: Final = "OutOf"
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -146,12 +143,6 @@ def replicas(pod: Pod, shape: int) -> Replicas | None:
 
 def is_on(kept: GuardedNode, now: float) -> bool:
     return now < kept.until or (not kept.changed and now < kept.until + PATIENCE)
-
-
-def is_rejection(pod: Pod) -> bool:
-    """Whether its node did not admit it; a pod that ran and failed has started."""
-    reason = pod.status.reason
-    return pod.status.phase == "Failed" and (reason in REASONS or reason.startswith(OUT_OF)) and not pod.has_started
 
 
 def _likes(pod: Pod, shape: int) -> tuple[Like, ...]:

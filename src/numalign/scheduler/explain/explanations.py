@@ -19,6 +19,7 @@ from msgspec import Struct, field, structs
 from numalign.api.errors import BadObject
 from numalign.api.objects import qos, requests
 from numalign.api.objects.pod import Pod
+from numalign.kubelet import refusals
 from numalign.placement.columns.nodefacts import Assumption
 from numalign.placement.decisions import Code
 from numalign.placement.explain import answers, nodeview, reasons, whatif, wording
@@ -28,10 +29,11 @@ from numalign.placement.facts import Forecast
 from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit
 from numalign.placement.rules.rule import Refusal, Rows
 from numalign.scheduler import placementannotation
-from numalign.scheduler.choose import filtering, stormguard
+from numalign.scheduler.choose import filtering
 from numalign.scheduler.choose.choose import Attempt, AttemptContext
 from numalign.scheduler.choose.cluster import Cluster
 from numalign.scheduler.choose.filtering import Filtered, Refused
+from numalign.scheduler.preempt import preemption
 from numalign.scheduler.profiles import ZONES, Profile
 
 MOST_TRIALS: Final = 256
@@ -292,6 +294,11 @@ class PodProgress(Struct, frozen=True, kw_only=True):
     """Of a rejected pod: pods on its node that other schedulers bound about when it was bound, the latest first."""
     gates: tuple[str, ...] = ()
     nominated: str = ""
+    """The node that preemption makes room on for the pod."""
+    evicted: tuple[Pod, ...] = ()
+    """Pods of lower priority that are evicted there and have not ended yet."""
+    is_preempted: bool = False
+    """Whether the pod itself is evicted for one of higher priority."""
     reason: str = ""
     message: str = ""
     """The reason in the pod's status: of the PodScheduled condition while it is pending, else of the pod itself."""
@@ -316,7 +323,9 @@ def of(pod: Pod, cluster: Cluster) -> PodProgress:
         placed_blindly=is_unreported and is_ours and forecast is None,
         taken_by=_taken_by(pod, cluster) if stage is Stage.REJECTED else (),
         gates=tuple(gate.name for gate in pod.spec.scheduling_gates),
-        nominated=pod.status.nominated_node_name,
+        nominated=pod.status.nominated_node_name if not node else "",
+        evicted=_evicted_for(pod, cluster) if not node else (),
+        is_preempted=preemption.is_preempted(pod),
         reason=reason,
         message=message,
     )
@@ -324,7 +333,7 @@ def of(pod: Pod, cluster: Cluster) -> PodProgress:
 
 def _stage(pod: Pod, *, decided: bool) -> Stage:
     if pod.status.is_finished:
-        if stormguard.is_rejection(pod):
+        if refusals.is_rejection(pod):
             return Stage.REJECTED
         return Stage.SUCCEEDED if pod.status.phase == "Succeeded" else Stage.FAILED
     if pod.spec.node_name:
@@ -365,6 +374,12 @@ def _taken_by(pod: Pod, cluster: Cluster) -> tuple[Pod, ...]:
         and abs(at - bound) <= AT_ONCE
     ]
     return tuple(each for _, each in sorted(others, key=lambda pair: pair[0], reverse=True))
+
+
+def _evicted_for(pod: Pod, cluster: Cluster) -> tuple[Pod, ...]:
+    there = cluster.pods_on(pod.status.nominated_node_name)
+    found = (each for each in there if each.spec.priority < pod.spec.priority and preemption.is_preempted(each))
+    return tuple(sorted(found, key=lambda each: each.metadata.full_name))
 
 
 def _bound_at(pod: Pod) -> datetime | None:

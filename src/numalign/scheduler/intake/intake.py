@@ -17,6 +17,7 @@ from numalign.api.objects.pod import Pod
 from numalign.kube.clock import Clock
 from numalign.kube.resources import Named
 from numalign.kube.watch.store import Change
+from numalign.kubelet import refusals
 from numalign.placement.decisions import Wake, WakeCause
 from numalign.placement.explain import wording
 from numalign.placement.rules.volumes.volumestock import Shelf
@@ -156,7 +157,7 @@ class Intake:
         self._queue.assigned(uid)
         self._publisher.forget(uid)
         wakes = self._cluster.pod(pod, now)
-        if stormguard.is_rejection(pod):
+        if refusals.is_rejection(pod):
             # The kubelet rejected the pod, so its end frees nothing on the node.
             self._queue.wake(wakes, now)
         else:
@@ -175,7 +176,7 @@ class Intake:
         """Releases what the pod held. If the kubelet rejected it, pods of its shape avoid the node for a while."""
         now = self._clock.now()
         self._queue.move(ObjectChange(clusterevents.ASSIGNED_POD_DELETED, pod), now)
-        if is_first_look or not stormguard.is_rejection(pod):
+        if is_first_look or not refusals.is_rejection(pod):
             return
         profile = self._profiles.get(pod.spec.scheduler_name)
         self._metrics.rejections.add(pod.status.reason, OURS if profile is not None else OTHERS)

@@ -60,7 +60,7 @@ class Reservations:
 
     def _has_terminating(self, pod: Pod, row: int) -> bool:
         there = (each.pod for each in self._cluster.world.on_row[row].values())
-        return any(each.spec.priority < pod.spec.priority and _is_preempted(each) for each in there)
+        return any(each.spec.priority < pod.spec.priority and is_preempted(each) for each in there)
 
     def _is_report_due(self, uid: str, code: int, now: float) -> bool:
         since = self._kept.setdefault(uid, now)
@@ -69,7 +69,7 @@ class Reservations:
         return self._cluster.engine.waits_for_report(code) and now < since + PATIENCE
 
 
-def _is_preempted(pod: Pod) -> bool:
+def is_preempted(pod: Pod) -> bool:
     """Whether the pod is terminating because a scheduler preempted it."""
     if pod.metadata.deletion_timestamp is None:
         return False

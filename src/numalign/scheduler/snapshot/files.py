@@ -1,26 +1,25 @@
 """Reads and writes snapshots as files: our dumps, and the output of `kubectl get ... -o json|yaml`.
 
 A dump is a list of objects like kubectl's, as JSON, with the scheduler's own state beside it, so both are read the
-same way. Unreadable objects are skipped and reported; kinds that scheduling does not read are ignored. Gzip is
-detected."""
+same way. Unreadable objects are skipped and reported; kinds that scheduling does not read are ignored."""
 
 from __future__ import annotations
 
 import gzip
-import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
 from msgspec import Raw, structs
 
 from numalign.api import errors
-from numalign.api.decode import decode, yamltext
+from numalign.api.decode import decode
 from numalign.api.decode import structs as wire
 from numalign.api.decode.structs import Wire
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.pod import Pod
 from numalign.api.schedulerconfig.configuration import Configuration
+from numalign.kube import dumps
 from numalign.kube.resources import Resource
 from numalign.kubelet import demand
 from numalign.scheduler import main, settings
@@ -29,17 +28,8 @@ from numalign.scheduler.snapshot.snapshot import SCHEMA, SchedulerState, Snapsho
 
 VERSION: Final = "numalign.io/v1alpha1"
 KIND: Final = "SchedulerDump"
-GZIP: Final = b"\x1f\x8b"
-LIST: Final = "List"
 NOTHING: Final = (b"", b"null")
-LARGEST: Final = 256 << 20
-"""The largest size in bytes after decompression; a dump of 5,000 nodes has 35 MB."""
 BY_KIND: Final = {(resource.group, resource.kind): resource for resource in snapshot.RESOURCES}
-
-
-class _Typed(Wire, frozen=True):
-    api_version: str = ""
-    kind: str = ""
 
 
 class _File(Wire, frozen=True):
@@ -92,12 +82,12 @@ def packed(text: bytes) -> bytes:
 
 def read(text: bytes, name: str, config: Configuration | None = None) -> Snapshot:
     """The snapshot in a text. `config` replaces the file's configuration or the default. BadObject if it is none."""
-    plain = _unpacked(text, name)
     found = _Found()
     head = _File()
-    for document in _documents(plain, name):
+    for raw, place in dumps.documents(dumps.unpacked(text, name), name):
+        document = _document(raw, place)
         head = document if document.kind == KIND else head
-        found.take(document.items or (), document.kind.removesuffix(LIST), document.api_version)
+        found.take(document.items or (), document.kind.removesuffix(dumps.LIST), document.api_version)
     if not any(found.objects.values()):
         raise errors.BadObject("File", name, "", "holds no nodes, pods or anything else that a scheduler looks at")
     return Snapshot(
@@ -121,21 +111,12 @@ class _Found:
         for place, item in enumerate(items):
             raw = bytes(item)
             try:
-                typed = _typed(raw, place)
+                typed = dumps.typed(raw, place)
                 resource = _resource(typed.kind or usual, typed.api_version or version)
                 if resource is not None:
                     self.objects[resource.plural].append(snapshot.discreet(_named(resource, resource.read(raw))))
             except errors.BadObject as problem:
                 self.left_out.append(str(problem))
-
-
-def _typed(raw: bytes, place: int) -> _Typed:
-    try:
-        return decode.decode(_Typed, raw)
-    except errors.BadObject as problem:
-        # Its kind is unknown, so the error names its place in the list.
-        where = f"items[{place}].{problem.field}".rstrip(".")
-        raise errors.BadObject("Snapshot", "", where, f"{problem.why}; left out") from None
 
 
 def _resource(kind: str, version: str) -> Resource[Any] | None:
@@ -152,35 +133,6 @@ def _named(resource: Resource[Any], thing: Any) -> Any:
     meta = structs.replace(meta, namespace=meta.namespace or "default")
     thing = structs.replace(thing, metadata=meta)
     return structs.replace(thing, metadata=structs.replace(meta, uid=demand.identity(thing)))
-
-
-def _unpacked(text: bytes, name: str) -> bytes:
-    if not text.startswith(GZIP):
-        return text
-    try:
-        unpacking = zlib.decompressobj(16 + zlib.MAX_WBITS)
-        plain = unpacking.decompress(text, LARGEST)
-        if unpacking.unconsumed_tail or not unpacking.eof:
-            raise errors.BadObject("File", name, "", "was cut short, or is far too large")
-        return plain
-    except zlib.error as problem:
-        raise errors.BadObject("File", name, "", f"cannot be unpacked: {problem}") from None
-
-
-def _documents(text: bytes, name: str) -> Iterator[_File]:
-    """The documents of a text. JSON is decoded directly, YAML by way of plain values."""
-    if text.lstrip()[:1] == b"{":
-        yield _document(text, name)
-        return
-    try:
-        documents = yamltext.documents(text.decode("utf-8-sig"), name)
-    except UnicodeDecodeError as problem:
-        why = f"byte {problem.start} is not UTF-8 text; is this a YAML or JSON file?"
-        raise errors.BadObject("File", name, "", why) from None
-    for document in documents:
-        if not isinstance(document.value, Mapping):
-            raise errors.BadObject("File", document.place, "", "is not an object")
-        yield _document(msgspec.json.encode(document.value, enc_hook=str), document.place)
 
 
 def _document(raw: bytes, place: str) -> _File:

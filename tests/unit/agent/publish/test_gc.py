@@ -12,6 +12,7 @@ import pytest
 
 from numalign.agent.publish import gc
 from numalign.agent.publish.gc import Swept
+from numalign.api.nrt import publishers
 from numalign.api.objects.meta import ObjectMeta
 from numalign.kube.client import Client
 from numalign.process.serve import PageRequest, PageResponse
@@ -41,7 +42,7 @@ def left(town: Town) -> list[str]:
 def test_a_report_without_a_node_goes_once_it_is_old_enough() -> None:
     async def story(town: Town, client: Client) -> None:
         assert await gc.sweep(client) == Swept()
-        await asyncio.sleep(gc.GRACE + 1)
+        await asyncio.sleep(publishers.GRACE + 1)
         assert await gc.sweep(client) == Swept(stale=("gone",), deleted=("gone",))
         assert left(town) == [NODE]
 
@@ -50,7 +51,7 @@ def test_a_report_without_a_node_goes_once_it_is_old_enough() -> None:
 
 def test_a_dry_run_deletes_nothing() -> None:
     async def story(town: Town, client: Client) -> None:
-        await asyncio.sleep(gc.GRACE + 1)
+        await asyncio.sleep(publishers.GRACE + 1)
         assert await gc.sweep(client, dry_run=True) == Swept(stale=("gone",))
         assert left(town) == ["gone", NODE]
 
@@ -111,9 +112,9 @@ def test_so_does_one_whose_node_comes_back_while_a_sweep_is_at_work(monkeypatch:
             """What was true when the nodes were listed: n1 was not there."""
             return found_stale(set(nodes) - {NODE}, reports, before)
 
-        found_stale = gc.stale
-        monkeypatch.setattr(gc, "stale", seen_without)
-        await asyncio.sleep(gc.GRACE + 1)
+        found_stale = publishers.orphans
+        monkeypatch.setattr(publishers, "orphans", seen_without)
+        await asyncio.sleep(publishers.GRACE + 1)
         assert await gc.sweep(client) == Swept(stale=("gone",), deleted=("gone",))
         assert left(town) == [NODE]
 

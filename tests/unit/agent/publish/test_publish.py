@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from numalign.agent.publish import publish
-from numalign.agent.publish.publish import ManagedFields, ManagedMeta, Published
+from numalign.agent.publish.publish import Published
+from numalign.api.nrt import publishers
+from numalign.api.nrt.publishers import ManagedFields, ManagedMeta
 from numalign.api.nrt.wire import Attribute
 
 POLICY = Attribute(name="topologyManagerPolicy", value="restricted")
@@ -13,9 +15,9 @@ MANAGERS = Attribute(name="numalign.io/managers", value="v1;cpu=static;memory=No
 PLACEMENTS = Attribute(name="numalign.io/placements", value="v1;main")
 
 
-def there(*attributes: Attribute, manager: str = publish.MANAGER, signed: str = "an earlier process") -> Published:
+def there(*attributes: Attribute, manager: str = publishers.AGENT, signed: str = "an earlier process") -> Published:
     owners = (ManagedFields(manager=manager, fields_v1={"f:attributes": {}}),)
-    return Published(ManagedMeta(annotations={publish.SIGNED: signed}, managed_fields=owners), attributes)
+    return Published(ManagedMeta(annotations={publishers.SIGNED: signed}, managed_fields=owners), attributes)
 
 
 CASES = {

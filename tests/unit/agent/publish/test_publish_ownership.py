@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from numalign.agent.publish import publish
-from numalign.agent.publish.publish import ManagedFields, ManagedMeta, Ownership, Published
+from numalign.agent.publish.publish import Ownership, Published
+from numalign.api.nrt import publishers
+from numalign.api.nrt.publishers import ManagedFields, ManagedMeta
 
 ZONES: dict[str, Any] = {"f:zones": {}}
-OURS = ManagedFields(publish.MANAGER, "", ZONES)
+OURS = ManagedFields(publishers.AGENT, "", ZONES)
 
 
 def there(version: str, *managers: ManagedFields, signed: str = "us", claim: str = "") -> Published:
-    labels = {publish.CLAIM: claim} if claim else {}
-    annotations = {publish.SIGNED: signed} if signed else {}
+    labels = {publishers.CLAIM: claim} if claim else {}
+    annotations = {publishers.SIGNED: signed} if signed else {}
     return Published(
         ManagedMeta(resource_version=version, managed_fields=managers, labels=labels, annotations=annotations)
     )

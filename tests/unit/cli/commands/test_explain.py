@@ -110,6 +110,35 @@ def test_the_owner_of_a_rejected_pod_creates_another_one(tmp_path: Path) -> None
     assert "the pod is Failed for good; ReplicaSet set creates another one" in result.stdout
 
 
+def of_priority(pod: Pod, priority: int, **status: Any) -> Pod:
+    spec = structs.replace(pod.spec, priority=priority)
+    return structs.replace(pod, spec=spec, status=structs.replace(pod.status, **status))
+
+
+def test_pods_that_are_evicted_for_a_preemptor_are_named_and_say_so_themselves(tmp_path: Path) -> None:
+    condition = PodCondition(type="DisruptionTarget", status="True", reason="PreemptionByScheduler")
+    victim = of_priority(on(trainer("victim", gpus=4), "gpu-a", phase="Running"), 0, conditions=(condition,))
+    victim = structs.replace(
+        victim, metadata=structs.replace(victim.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
+    )
+    beside = of_priority(on(trainer("beside"), "gpu-a", phase="Running"), 0)
+    urgent = of_priority(trainer("urgent", gpus=4), 1000, nominated_node_name="gpu-a")
+    file = written(tmp_path, [*clusterfiles.node("gpu-a"), *map(clusterfiles.pod, (victim, beside, urgent))])
+    told = json.loads(run("explain", "pod", "urgent", "--snapshot", file, "-o", "json").stdout)
+    assert (told["pod"]["nominated"], told["pod"]["evicted"]) == ("gpu-a", ["default/victim"])
+    drawn = run("explain", "pod", "urgent", "--snapshot", file).stdout
+    assert "preempts  pods of lower priority on gpu-a are evicted for it: default/victim" in drawn
+    assert "evicted for a pod of higher priority" in run("explain", "pod", "victim", "--snapshot", file).stdout
+    assert "evicted" not in run("explain", "pod", "beside", "--snapshot", file).stdout
+
+
+def test_without_a_scheduler_the_last_report_of_a_node_is_not_known_and_the_command_says_so(tmp_path: Path) -> None:
+    node, report = clusterfiles.node("gpu-a")
+    for items, said in (([node], True), ([node, report], False)):
+        result = run("explain", "pod", "p", "--snapshot", written(tmp_path, [*items, clusterfiles.pod(trainer("p"))]))
+        assert ("a running scheduler still uses the last report" in result.stderr) is said
+
+
 def bound_at(pod: Pod, second: int, scheduler: str) -> Pod:
     condition = PodCondition(type="PodScheduled", status="True", last_transition_time=f"2026-01-01T00:00:{second:02}Z")
     spec = structs.replace(pod.spec, scheduler_name=scheduler)

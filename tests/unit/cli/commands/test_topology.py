@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from numalign.api.nrt.publishers import ManagedFields, ManagedMeta
 from numalign.cli.results import topology
-from numalign.cli.results.topology import ManagedFields, ReportedCluster, ReportWriter, _latest
+from numalign.cli.results.topology import ReportedCluster, ReportWriter, _latest
 from numalign.scheduler.snapshot import files
 from tests.unit.cli import clusterfiles
 from tests.unit.cli.clusterfiles import NRT, busy, run, written
@@ -178,9 +179,9 @@ def test_ages_have_one_unit(seconds: float, text: str) -> None:
 
 def test_the_latest_write_counts() -> None:
     writes = (
-        ManagedFields("old", "2026-01-01T00:00:00Z"),
-        ManagedFields("new", "2026-02-01T00:00:00Z"),
+        ManagedFields("old", time="2026-01-01T00:00:00Z"),
+        ManagedFields("new", time="2026-02-01T00:00:00Z"),
         ManagedFields("?"),
     )
-    assert _latest(writes) == ReportWriter("new", "2026-02-01T00:00:00Z")
-    assert _latest(()) == ReportWriter("", "")
+    assert _latest(ManagedMeta(managed_fields=writes)) == ReportWriter("new", "2026-02-01T00:00:00Z")
+    assert _latest(ManagedMeta()) == ReportWriter("", "")

@@ -74,6 +74,21 @@ def test_a_pod_is_made_once_the_server_is_back() -> None:
     assert actor.uids == {"a": "u-1"}
 
 
+def test_requests_wait_for_the_server_beside_the_next_steps_and_those_of_one_pod_in_turn() -> None:
+    server = Server(AWAY, MADE, MADE, MADE, [])
+    actor, history = acting(server)
+
+    async def requests() -> None:
+        actor.begin_request(Create(0.0, "a", {}))
+        actor.begin_request(Delete(0.0, "a", False))
+        assert server.asked == []
+        await actor.all_back()
+
+    asyncio.run(requests())
+    assert server.asked == ["create", "create", "get", "delete", "every"]
+    assert [line.uid for line in history.lines] == ["u-1"]
+
+
 def test_who_asked_for_a_deletion_is_written_down_even_if_the_pod_is_gone() -> None:
     actor, history = acting(Server(errors.NotFound("delete", "pods", 404, Status())))
     actor.uids["a"] = "u-1"

@@ -78,6 +78,6 @@ def test_a_place_that_cannot_be_written_is_told_before_anything_is_played(
 
 
 def test_a_machine_that_cannot_run_a_lab_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preflight, "missing", lambda *needs: "no root here")
+    monkeypatch.setattr(preflight, "missing", lambda *_, **__: "no root here")
     told = numalign("")
     assert (told.exit_code, "no root here" in told.output) == (2, True)

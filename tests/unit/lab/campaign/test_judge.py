@@ -86,6 +86,7 @@ def test_devices_that_nobody_could_know_to_be_gone(
 LOG = line(14.0, "lacks", name="a", node="n", words="requests 1 example.com/gpu, 0 available")
 REASONS = {
     "the message names the device": ("UnexpectedAdmissionError", NO_GPU, [], True),
+    "the plugin ended during the call": ("UnexpectedAdmissionError", "Allocate failed due to rpc error: x", [], True),
     "the message names CPUs": ("UnexpectedAdmissionError", "not enough cpus available", [], False),
     "the kubelet's log names the device": ("TopologyAffinityError", "no", [LOG], True),
     "the log does not": ("TopologyAffinityError", "no", [], False),
@@ -297,6 +298,14 @@ def test_a_pod_that_another_one_came_before_which_was_bound_about_then() -> None
     late = placed("b", at=20.5, zones=(0,))
     early = placed("a", at=20.8, zones=(0,), sits=(1,))
     (found,) = judge.judge([*late, *early]).overtaken
+    assert found.why.endswith("; b came first")
+
+
+def test_a_pod_that_came_first_explains_more_than_one_that_had_left() -> None:
+    left = [*placed("c", at=1.0, zones=(1,)), line(4.0, "reported", node="n", uids=("c",))]
+    left += [line(20.9, "freed", "c", node="n")]
+    early = placed("a", at=20.8, zones=(0,), sits=(1,))
+    (found,) = judge.judge([*left, *placed("b", at=20.5, zones=(0,)), *early]).overtaken
     assert found.why.endswith("; b came first")
 
 

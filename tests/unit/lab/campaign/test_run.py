@@ -1,4 +1,4 @@
-"""A kubelet that finds its memory state broken gets the help that it asks for, once each time."""
+"""Steps keep their distances, and a kubelet that finds its memory state broken gets the help that it asks for."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import pytest
 
 from numalign.lab.campaign import run
 from numalign.lab.campaign.history import History
-from numalign.lab.campaign.run import KubeletLogs
+from numalign.lab.campaign.run import Campaign, CampaignOptions, KubeletLogs
+from numalign.lab.campaign.script import Fault, Rest, Step
 
 BROKEN = (
     'E1117 23:52:05.326604    6357 policy_static.go:105] "Invalid state, please drain node and remove policy state '
@@ -76,3 +77,29 @@ def test_devices_that_a_kubelet_missed_are_recorded_once_their_line_is_whole(tmp
     (line,) = history.lines
     assert (line.what, line.name, line.node) == ("lacks", "p-61", "n")
     assert line.words == "requests 2 example.com/gpu, 0 available"
+
+
+REST_LASTS = 30.0
+
+
+def test_faults_keep_their_distances_after_a_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    moment, faults = [0.0], list[float]()
+
+    async def sleep(seconds: float) -> None:
+        moment[0] += seconds
+
+    async def rest() -> None:
+        moment[0] += REST_LASTS
+
+    async def at_once() -> None:
+        pass
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    monkeypatch.setattr(History, "now", property(lambda self: moment[0]))
+    acting: Any = SimpleNamespace(take_away=lambda fault: faults.append(moment[0]), all_back=at_once)
+    resting: Any = SimpleNamespace(rest=rest, drain=at_once)
+    nothing: Any = None
+    campaign = Campaign(nothing, CampaignOptions(minutes=1, seed=1), lambda words: None)
+    steps: list[Step] = [Rest(10.0), *(Fault(at, "n/agent", "kill", 1.0) for at in (11.0, 13.0, 60.0)), Rest(70.0)]
+    asyncio.run(campaign._perform(steps, acting, nothing, resting))
+    assert faults == [10.0 + REST_LASTS, 12.0 + REST_LASTS, 59.0 + REST_LASTS]

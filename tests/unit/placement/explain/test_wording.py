@@ -255,6 +255,7 @@ ASSUMPTIONS = {
     Assumption.PLACEMENTS_UNKNOWN: "zones of running pods not reported; predicted instead",
     Assumption.NO_REPORT: "no usable topology report; alignment not looked at",
     Assumption.REPORT_DELETED: "topology report deleted; the last known zones stay in force",
+    Assumption.KUBELET_AWAY: "the kubelet did not answer the agent; the last known zones stay in force",
 }
 
 

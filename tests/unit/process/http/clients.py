@@ -95,11 +95,18 @@ class Wire(asyncio.Transport):
 
 class Stage:
     def __init__(self, room: float, hosts: Hosts | None, **changed: Any) -> None:
-        self.echo, self.wire = Echo(), Wire(room)
+        self.echo = Echo()
         self.limits = structs.replace(LIMITS, **changed)
-        self.connection = Connection(Served(self.echo, self.limits, hosts))
-        self.wire.connection = self.connection
-        self.connection.connection_made(self.wire)
+        self.served, self._connections = Served(self.echo, self.limits, hosts), set[Connection]()
+        self.wire = self.wired(room)
+        self.connection = self.wire.connection
+
+    def wired(self, room: float) -> Wire:
+        """Another client."""
+        wire = Wire(room)
+        wire.connection = Connection(self.served, self._connections)
+        wire.connection.connection_made(wire)
+        return wire
 
     def after(self, seconds: float) -> bool:
         """Whether the client is disconnected so long after the connection began to wait."""

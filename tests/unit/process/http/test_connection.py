@@ -181,6 +181,49 @@ def test_a_stream_that_is_not_read_is_cut() -> None:
     staged(check, room=1, unsent_bytes=3_000_000)
 
 
+def test_of_all_clients_the_one_that_reads_least_is_cut_where_too_much_is_unsent() -> None:
+    def check(stage: Stage) -> None:
+        slow, wires = stage.wire, [stage.wired(room=1) for _ in range(3)]
+        slow.connection.data_received(get("/size/2000000"))
+        slow.connection.sweep(slow.connection.since)
+        for wire in wires[:2]:
+            wire.connection.data_received(get("/size/3000000"))
+        assert not any(wire.aborted for wire in (slow, *wires))
+        wires[2].connection.data_received(get("/size/3000000"))
+        assert [wire.aborted for wire in (slow, *wires)] == [True, False, False, False]
+        slow.connection.connection_lost(None)
+        assert stage.served.unsent == sum(wire.connection.unsent for wire in wires)
+        for wire in wires:
+            wire.connection.connection_lost(None)
+        assert stage.served.unsent == 0
+
+    staged(check, room=1, all_unsent_bytes=8_000_000)
+
+
+def test_a_stream_counts_for_all_clients_too() -> None:
+    def check(stage: Stage) -> None:
+        other = stage.wired(room=1)
+        for wire in (stage.wire, other):
+            wire.connection.data_received(get("/later"))
+        other.connection.write(b"x" * 3_000_000)
+        stage.connection.write(b"x" * 2_000_000)
+        stage.connection.write(b"x" * 4_000_000)
+        assert (stage.wire.aborted, other.aborted) == (True, False)
+
+    staged(check, room=1, all_unsent_bytes=8_000_000)
+
+
+def test_one_response_may_be_larger_than_what_all_clients_may_leave_unread() -> None:
+    def check(stage: Stage) -> None:
+        stage.connection.data_received(get("/size/3000000"))
+        while stage.connection.unsent:
+            stage.wire.more(1)
+        assert (stage.wire.aborted, stage.served.unsent) == (False, 0)
+        assert stage.wire.said.endswith(b"\r\n\r\n" + b"x" * 3_000_000)
+
+    staged(check, room=1, all_unsent_bytes=1_000_000)
+
+
 def test_what_is_pending_ends_with_its_client() -> None:
     def check(stage: Stage) -> None:
         stage.connection.data_received(get("/later"))

@@ -182,3 +182,62 @@ def test_where_the_node_went_while_no_answer_came_the_pod_itself_is_asked(
     story = Story(monkeypatch, Outcome.UNKNOWN)
     story.on_sent, story.found = lambda: setattr(story.results, "node", False), found
     assert (story.recorded(), story.sent) == (recorded, 1)
+
+
+class Call:
+    """Bind calls that are answered when the test says so."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.open: dict[str, asyncio.Future[BindingResult]] = {}
+        monkeypatch.setattr(calls, "bind", self._bind)
+
+    async def _bind(self, client: Client, pod: Any, *_: object, **__: object) -> BindingResult:
+        self.open[pod.name] = asyncio.get_running_loop().create_future()
+        return await self.open[pod.name]
+
+    def answer(self, name: str, outcome: Outcome = Outcome.DONE) -> None:
+        self.open.pop(name).set_result(BindingResult(outcome))
+
+
+def on_its_way(name: str, node: str = "a", *, in_turn: bool = False) -> PendingBinding:
+    pod = servers.on(servers.trainer(name), node)
+    decision = Decision(pod.metadata.uid, node, in_turn=in_turn)
+    return PendingBinding(QueuedPod(pod=pod, added=0.0, since=0.0, number=1), pod, decision, 0.0)
+
+
+def sent_in_steps(monkeypatch: pytest.MonkeyPatch, *steps: PendingBinding | tuple[str, Outcome]) -> list[list[str]]:
+    """The unanswered calls after each step: a binding that is started, or an answer."""
+    found, call = list[list[str]](), Call(monkeypatch)
+
+    async def story() -> None:
+        client = Story(monkeypatch)._client()
+        monkeypatch.setattr(calls, "bind", call._bind)
+        binder = Binder(client, RecordedResults(), cast(VolumeBinder, None), leads=lambda: True, workers=4)
+        running = asyncio.ensure_future(binder.run())
+        for step in steps:
+            call.answer(*step) if isinstance(step, tuple) else binder.start(step)
+            # Less than the pause before a call is repeated.
+            await asyncio.sleep(0.1)
+            found.append(sorted(call.open))
+        running.cancel()
+
+    virtualtime.run(story())
+    return found
+
+
+def test_a_pod_that_may_take_the_zones_of_earlier_ones_is_bound_after_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = Outcome.DONE
+    steps = [on_its_way("p"), on_its_way("q"), on_its_way("r", in_turn=True), on_its_way("s", in_turn=True)]
+    assert sent_in_steps(monkeypatch, *steps, ("q", done), ("p", done), ("r", done)) == [
+        ["p"], ["p", "q"], ["p", "q"], ["p", "q"], ["p"], ["r"], ["s"],
+    ]  # fmt: skip
+
+
+def test_it_does_not_wait_for_pods_of_other_nodes_nor_for_later_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = [on_its_way("p"), on_its_way("q", "b", in_turn=True), on_its_way("r", in_turn=True), on_its_way("s")]
+    assert sent_in_steps(monkeypatch, *steps, ("p", Outcome.DONE))[2:] == [["p", "q"], ["p", "q", "s"], ["q", "r", "s"]]
+
+
+def test_a_call_without_an_answer_holds_up_no_other_pod(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = [on_its_way("p"), on_its_way("q", in_turn=True)]
+    assert sent_in_steps(monkeypatch, *steps, ("p", Outcome.UNKNOWN))[-1] == ["q"]

@@ -32,7 +32,7 @@ def test_filters_and_weights_are_the_stock_scheduler_s() -> None:
         "InterPodAffinity",
         "DynamicResources",
         "NodeDeclaredFeatures",
-        "NodeResourceTopologyMatch",
+        *["NodeResourceTopologyMatch"] * 2,
     ]
     assert {scored.rule.name: scored.weight for scored in found.scores} == {
         "TaintToleration": 3,

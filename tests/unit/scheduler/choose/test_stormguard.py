@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from numalign.api.objects.pod import Pod
-from numalign.scheduler.choose import stormguard
+from numalign.kubelet import refusals
 from numalign.scheduler.choose.stormguard import BACKOFF, MEMORY, MOST_KEPT, PATIENCE, Like, Replicas, StormGuard
 from tests.unit.scheduler import servers
 from tests.unit.scheduler.servers import owned, trainer
@@ -128,4 +128,4 @@ def test_of_owners_without_end_the_latest_are_remembered() -> None:
     ],
 )
 def test_what_counts_as_turned_away(status: dict[str, str], is_one: bool) -> None:
-    assert stormguard.is_rejection(servers.on(servers.trainer("p"), "a", **status)) is is_one
+    assert refusals.is_rejection(servers.on(servers.trainer("p"), "a", **status)) is is_one

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from numalign.api.errors import BadObject
+from numalign.kube import dumps
 from numalign.kube.resources import NODES, PODS, TOPOLOGIES
 from numalign.scheduler import main, settings
 from numalign.scheduler.snapshot import files, snapshot
@@ -150,7 +151,7 @@ def test_an_object_without_anything_to_hide_stays_itself() -> None:
 
 def test_a_file_that_unpacks_to_far_more_than_any_dump_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A file of zeros unpacks to a thousand times its size; a dump of 5,000 nodes has 35 MB."""
-    assert files.LARGEST <= 256 << 20
-    monkeypatch.setattr(files, "LARGEST", 1 << 20)
+    assert dumps.LARGEST <= 256 << 20
+    monkeypatch.setattr(dumps, "LARGEST", 1 << 20)
     with pytest.raises(BadObject, match="far too large"):
-        files.read(files.packed(bytes(files.LARGEST + 1)), "zeros.gz")
+        files.read(files.packed(bytes(dumps.LARGEST + 1)), "zeros.gz")

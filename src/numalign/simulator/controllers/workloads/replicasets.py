@@ -104,4 +104,7 @@ def _failure(replicaset: Tree, refused: str, now: datetime) -> list[Tree]:
     listed = conditions.listed(replicaset)
     if not refused:
         return conditions.without(listed, FAILURE)
+    if conditions.find(listed, FAILURE) is not None:
+        # kube-controller-manager keeps the first one: every message has the name of another pod.
+        return listed
     return conditions.put(listed, conditions.made(FAILURE, "True", "FailedCreate", refused), now)

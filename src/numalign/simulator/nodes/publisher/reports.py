@@ -16,9 +16,9 @@ from typing import Final
 import msgspec
 
 from numalign.agent.inventory.inventory import Mode
-from numalign.agent.publish import forms, publish
+from numalign.agent.publish import forms
 from numalign.api.decode import structs
-from numalign.api.nrt import wire
+from numalign.api.nrt import publishers, wire
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.kubelet.report import plainreport, report
 from numalign.simulator import trees
@@ -30,7 +30,7 @@ from numalign.simulator.nodes.publisher.crd import RESOURCE
 from numalign.simulator.nodes.specs import PublisherKind
 from numalign.simulator.trees import Tree
 
-UPDATE: Final = publish.RTE_UPDATE
+UPDATE: Final = publishers.RTE_UPDATE
 MODES: Final[Mapping[PublisherKind, Mode]] = {"agent": "own", "rte": "rte", "nfd": "nfd"}
 
 
@@ -75,10 +75,7 @@ def _shuffle(tree: Tree, chances: random.Random) -> None:
             chances.shuffle(zone["resources"])
 
 
-AGENT: Final = "numalign-agent"
-NFD: Final = "node-feature-discovery-topology-updater"
 NFD_NAMESPACE: Final = "node-feature-discovery"
-RTE: Final = "resource-topology-exporter"
 PATCHES_BEFORE_UPDATE: Final = 10
 
 
@@ -99,13 +96,13 @@ class ReportWriter:
         """Writes the object. Raises StatusError if the API server rejects it."""
         if self._dialect == "nfd":
             owner = self._namespace()
-            self._apply(tree if owner is None else with_owner(tree, owner), NFD)
+            self._apply(tree if owner is None else with_owner(tree, owner), publishers.NFD)
             return
         owned = with_owner(tree, _reference("Node", self._node, node_uid))
         if self._dialect == "rte":
             self._patch_or_update(owned)
         else:
-            self._apply(owned, AGENT)
+            self._apply(owned, publishers.AGENT)
 
     def is_there(self) -> bool:
         try:
@@ -120,7 +117,7 @@ class ReportWriter:
     def _patch_or_update(self, tree: Tree) -> None:
         if self._patches is not None and self._patches < PATCHES_BEFORE_UPDATE:
             try:
-                self._api.patch(RESOURCE, self._node, "", Patch("merge", tree), manager=RTE)
+                self._api.patch(RESOURCE, self._node, "", Patch("merge", tree), manager=publishers.RTE)
             except StatusError:
                 self._patches = None
             else:
@@ -133,11 +130,11 @@ class ReportWriter:
         try:
             there = self._api.get(RESOURCE, self._node)
         except StatusError:
-            self._api.create(RESOURCE, tree, manager=RTE)
+            self._api.create(RESOURCE, tree, manager=publishers.RTE)
             return
         annotations = (there["metadata"].get("annotations") or {}) | (tree["metadata"].get("annotations") or {})
         metadata = there["metadata"] | tree["metadata"] | {"annotations": annotations}
-        self._api.update(RESOURCE, there | tree | {"metadata": metadata}, manager=RTE)
+        self._api.update(RESOURCE, there | tree | {"metadata": metadata}, manager=publishers.RTE)
 
     def _namespace(self) -> Tree | None:
         if self._owner is None:

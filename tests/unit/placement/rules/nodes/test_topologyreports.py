@@ -9,9 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numalign.api.objects.pod import Pod
+from numalign.placement.rules.awaited import AwaitedNodes
 from numalign.placement.rules.clusterstate import ClusterState
-from numalign.placement.rules.nodes.topologyreports import AWAITED, TopologyReports
-from numalign.placement.rules.unreported import UnreportedNodes
+from numalign.placement.rules.nodes.topologyreports import (
+    AWAITED,
+    AWAY,
+    AnsweringKubelets,
+    AwaitedNodesFilter,
+    TopologyReports,
+)
 from tests import nodes
 from tests.unit.scheduler import servers
 
@@ -28,7 +34,7 @@ def world(*, ready: bool = True) -> ClusterState:
     return found
 
 
-def kept_off(rule: TopologyReports, pod: Pod, found: ClusterState) -> list[int]:
+def kept_off(rule: AwaitedNodesFilter, pod: Pod, found: ClusterState) -> list[int]:
     return [row for row in range(2) if rule.holds(pod, row, found)]
 
 
@@ -75,6 +81,26 @@ def test_the_grace_period_begins_when_the_node_becomes_ready_and_again_when_it_d
     assert kept_off(rule, ALIGNED, found) == [1]
 
 
+def test_pods_are_kept_off_a_kubelet_that_does_not_answer_until_it_does_or_for_two_minutes() -> None:
+    found = ClusterState()
+    for row, name in enumerate("ab"):
+        found.put_node(row, servers.node(name))
+    rule, away, before = AnsweringKubelets(found.kubelets_away), found.kubelets_away, found.description
+    away.put(1, 10.0, is_ready=True)
+    assert (kept_off(rule, ALIGNED, found), kept_off(rule, SHARED, found)) == ([1], [])
+    assert found.description > before
+    prepared = rule.prepare(ALIGNED, found)
+    assert prepared is not None
+    assert (prepared.refusals[1].reasons, prepared.refusals[1].unresolvable) == ((AWAY,), True)
+    assert (away.tick(129.0), kept_off(rule, ALIGNED, found)) == ([], [1])
+    assert (away.tick(130.0), kept_off(rule, ALIGNED, found)) == ([1], [])
+    away.drop(1)
+    away.put(1, 200.0, is_ready=True)
+    assert kept_off(rule, ALIGNED, found) == [1]
+    away.drop(1)
+    assert kept_off(rule, ALIGNED, found) == []
+
+
 def test_a_profile_that_refuses_does_so_for_good() -> None:
     found = world()
     rule = TopologyReports(found.unreported, "refuse")
@@ -84,7 +110,7 @@ def test_a_profile_that_refuses_does_so_for_good() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.booleans(), st.floats(0, 30)), max_size=20), st.floats(0, 50))
 def test_whenever_a_node_stops_waiting_a_tick_says_so(steps: list[tuple[int, bool, float]], grace: float) -> None:
-    unreported, now = UnreportedNodes(), 0.0
+    unreported, now = AwaitedNodes(), 0.0
     unreported.watch(grace)
     for row, ready, later in steps:
         unreported.put(row, now, is_ready=ready)

@@ -88,6 +88,12 @@ def test_why_no_pod_can_be_made_is_told() -> None:
     assert (told["type"], told["reason"], told["message"]) == ("ReplicaFailure", "FailedCreate", "quota")
 
 
+def test_the_first_refusal_stays_although_each_message_names_another_pod() -> None:
+    told = replicasets.status(owner(replicas=1), [], NOW, "pods a-x is forbidden")
+    actions = replicasets.reconcile(owner(replicas=1, status=told), [], NOW, refused="pods a-y is forbidden")
+    assert not any(isinstance(action, Update) for action in actions)
+
+
 POD = st.builds(
     pod,
     st.uuids().map(str),

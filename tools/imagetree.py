@@ -1,0 +1,30 @@
+"""Finishes a folder of installed packages while an image is built: drops what never runs, and compiles bytecode.
+
+The Dockerfile runs it, with the image's Python and the folder as argument. Tests and sources in C of dependencies are a
+tenth of the image. Libraries are left as they are: `strip` breaks those whose search path was patched, such as numpy's.
+Of bytecode with unchecked hashes neither the bytes nor their use depend on the time of a file, and nothing could write
+it later, because the root file system of a pod is read-only."""
+
+import compileall
+import shutil
+import sys
+from pathlib import Path
+from py_compile import PycInvalidationMode
+from typing import Final
+
+FOLDERS: Final = ("tests",)
+ENDINGS: Final = {".a", ".c", ".h", ".pxd", ".pyi", ".pyx"}
+
+
+def main(folder: Path) -> int:
+    for path in sorted(folder.rglob("*")):
+        if path.name in FOLDERS and path.is_dir():
+            shutil.rmtree(path)
+        elif path.suffix in ENDINGS and path.is_file():
+            path.unlink()
+    compiled = compileall.compile_dir(folder, quiet=1, invalidation_mode=PycInvalidationMode.UNCHECKED_HASH)
+    return 0 if compiled else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))
