@@ -46,7 +46,7 @@ RUN NUMBA_CACHE_DIR=/opt/fast/kernels /opt/numalign/bin/python3 tools/precompile
 # --- The images ------------------------------------------------------------------------------------------------------
 FROM ${BASE} AS agent
 # Without a shell: the base need not have one. The root file system is read-only in a pod, so nothing can be cached later.
-RUN ["python3", "-c", "import compileall, py_compile, sysconfig, sys; compileall.compile_dir(sysconfig.get_path('stdlib'), quiet=2, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)"]
+RUN ["python3", "-c", "import compileall, py_compile, sysconfig; compileall.compile_dir(sysconfig.get_path('stdlib'), quiet=2, force=True, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)"]
 COPY --from=build /opt/numalign /opt/numalign
 ENV PATH=/opt/numalign/bin:/usr/local/bin:/usr/bin:/bin PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 USER 65532:65532
