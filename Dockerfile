@@ -12,7 +12,7 @@ ARG BUILD_BASE=${BASE}
 
 # --- Everything that runs in both images, in /opt/numalign -----------------------------------------------------------
 FROM ${BUILD_BASE} AS build
-ENV PIP_CACHE_DIR=/var/cache/pip PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_COMPILE=1 PIP_ROOT_USER_ACTION=ignore \
+ENV PIP_CACHE_DIR=/var/cache/pip PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore \
     PYTHONDONTWRITEBYTECODE=1 PYTHONHASHSEED=0
 WORKDIR /build
 RUN python3 -m venv /opt/build && python3 -m venv --without-pip /opt/numalign
@@ -21,12 +21,12 @@ COPY requirements/build.txt requirements/runtime.txt requirements/tls.txt requir
 RUN --mount=type=cache,target=/var/cache/pip \
     --mount=type=secret,id=pip,target=/etc/pip.conf --mount=type=secret,id=certificates,target=/etc/pip.pem \
     /opt/build/bin/pip install --require-hashes --only-binary :all: -r requirements/build.txt \
- && /opt/build/bin/pip --python /opt/numalign install --require-hashes --only-binary :all: \
+ && /opt/build/bin/pip --python /opt/numalign install --no-compile --require-hashes --only-binary :all: \
     -r requirements/runtime.txt -r requirements/tls.txt
 COPY pyproject.toml README.md LICENSE NOTICE ./
 COPY src src
 RUN /opt/build/bin/pip wheel --no-cache-dir --no-index --no-deps --no-build-isolation --wheel-dir /wheels . \
- && /opt/build/bin/pip --python /opt/numalign install --no-cache-dir --no-index --no-deps /wheels/*.whl
+ && /opt/build/bin/pip --python /opt/numalign install --no-compile --no-cache-dir --no-index --no-deps /wheels/*.whl
 COPY tools/imagetree.py tools/
 RUN python3 tools/imagetree.py /opt/numalign
 
@@ -35,7 +35,7 @@ FROM build AS fast
 COPY requirements/fast.txt requirements/
 RUN --mount=type=cache,target=/var/cache/pip \
     --mount=type=secret,id=pip,target=/etc/pip.conf --mount=type=secret,id=certificates,target=/etc/pip.pem \
-    /opt/build/bin/pip --python /opt/numalign install --require-hashes --only-binary :all: --prefix /opt/fast \
+    /opt/build/bin/pip --python /opt/numalign install --no-compile --require-hashes --only-binary :all: --prefix /opt/fast \
     -r requirements/fast.txt \
  && python3 tools/imagetree.py /opt/fast
 COPY tools/precompile.py tools/

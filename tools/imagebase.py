@@ -7,7 +7,6 @@ on the packages alone: it has neither logs nor caches, nor the names of mirror a
 in /var/lib/dpkg/status, where scanners look for it."""
 
 import io
-import os
 import subprocess
 import tarfile
 import tempfile
@@ -69,7 +68,6 @@ def make(target: Path, packages: Sequence[str], architecture: str) -> None:
         command += [f"--include={','.join(packages)}", f"--aptopt={folder}/apt.conf", *paths, *hooks]
         ran = subprocess.run(
             [*command, SUITE, str(folder / "tree.tar"), *sources()],
-            env={**os.environ, "TMPDIR": name},
             capture_output=True,
             text=True,
             check=False,

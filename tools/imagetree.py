@@ -22,7 +22,8 @@ def main(folder: Path) -> int:
             shutil.rmtree(path)
         elif path.suffix in ENDINGS and path.is_file():
             path.unlink()
-    compiled = compileall.compile_dir(folder, quiet=1, invalidation_mode=PycInvalidationMode.UNCHECKED_HASH)
+    # Forced: bytecode that goes by times would be kept where it is present, and be stale in the image.
+    compiled = compileall.compile_dir(folder, quiet=1, force=True, invalidation_mode=PycInvalidationMode.UNCHECKED_HASH)
     return 0 if compiled else 1
 
 

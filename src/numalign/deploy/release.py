@@ -17,6 +17,9 @@ NODE_IN_TOKENS: Final = (1, 32)
 MONITORING: Final = "monitoring.coreos.com/v1"
 OPENSHIFT: Final = "security.openshift.io/v1"
 CERT_MANAGER: Final = "cert-manager.io/v1"
+NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+LONGEST_RELEASE: Final = 53
+"""As in Helm."""
 NUMBERS: Final = re.compile(r"v?(\d+)\.(\d+)")
 
 

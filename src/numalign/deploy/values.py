@@ -22,15 +22,21 @@ from numalign.deploy import model, schedulerfile
 from numalign.deploy.model import Agent, Scheduler, Values
 from numalign.deploy.schedulerfile import EVERYBODY, Lease
 
-__all__ = ["DEFAULTS", "KIND", "Values", "merged", "over", "plain", "read"]
+__all__ = ["DEFAULTS", "KIND", "Values", "checked", "merged", "over", "plain", "read"]
 
 KIND: Final = "Values"
 
 
-def read(document: object, source: str = "") -> Values:
-    """The values of a parsed file over the defaults; None means an empty file."""
+def checked(document: object, source: str) -> dict[str, Any]:
+    """One of several files: each field is there and has its type. Whether fields go together is for all files."""
     given = fields.root({} if document is None else document, KIND, source)
     _check(given, inspect.type_info(Values))
+    return fields.named(given)
+
+
+def read(document: object, source: str = "") -> Values:
+    """The values of a parsed file over the defaults; None means an empty file."""
+    given = fields.root(checked(document, source), KIND, source)
     try:
         found = msgspec.convert(merged(DEFAULTS, fields.named(given)), Values)
     except (msgspec.ValidationError, RecursionError) as problem:

@@ -20,7 +20,7 @@ from numalign.kubelet import demand as demands
 from numalign.placement import kernels
 from numalign.placement.columns import nodetotals, templates
 from numalign.placement.columns.columns import NONE_PENDING, NOT_EXACT, SEVERAL_SHAPES, UNREPORTED, Columns
-from numalign.placement.columns.holdings import Holding, Source
+from numalign.placement.columns.holdings import Aligned, Holding, Source
 from numalign.placement.columns.nodefacts import Assumption
 from numalign.placement.columns.nodetotals import NodeTotals
 from numalign.placement.columns.shapes import Shape, Shapes
@@ -60,6 +60,8 @@ T = TypeVar("T")
 NOT_REPORTED: Final = 0
 """Score of a row whose node has no report."""
 UNSURE: Final = frozenset({Code.NOT_CERTAIN, Code.NOT_DECIDED})
+MOST_TERMINATING: Final = 16
+"""Terminating pods of one node that are left out one by one."""
 MOST_SEARCHES: Final = 8
 """For one pod: each takes as long as a thousand decisions. Rows beyond count as not certain."""
 CODES: Final = {
@@ -194,6 +196,28 @@ class ExactFlavour:
         self.mirror.refresh()
 
     def _placed(self, pod: Pod, table: VerdictTable, number: int) -> Decision | None:
+        """Like `_placed_now`, and predicts also the zones that the pod gets if terminating pods end before it comes."""
+        freer = self._if_terminated(pod, table, number)
+        decision = self._placed_now(pod, table, number)
+        if decision is None or not freer:
+            return decision
+        placement = tuple(map(_either, decision.placement, freer))
+        return structs.replace(decision, holder=Held(placement, decision.entries))
+
+    def _if_terminated(self, pod: Pod, table: VerdictTable, number: int) -> tuple[Aligned, ...]:
+        """The pod's zones without the terminating pods of the node; empty: there are none, or it is not certain.
+
+        The ledger revises what pods on their way hold when it sees the end of others. The annotation is written
+        once, so it has to include that."""
+        node_ledger = self.mirror.ledger.node(self.columns.names[number])
+        if node_ledger is None or not 0 < len(node_ledger.terminating) <= MOST_TERMINATING:
+            return ()
+        with self.mirror.ledger.without(tuple(node_ledger.terminating)):
+            row = self.mirror.ledger.row(node_ledger.node)
+            found = self.committer.place(pod, table.shape, row) if row is not None else None
+        return aligned(found.holding.containers, row.facts.rules) if row is not None and found is not None else ()
+
+    def _placed_now(self, pod: Pod, table: VerdictTable, number: int) -> Decision | None:
         """Try the pod on a row in earnest. None: it is not certain to be admitted there, which holds until the row
         changes."""
         score = table.codes.item(number)
@@ -327,3 +351,8 @@ class ExactFlavour:
 
     def _revised(self, row: Row) -> Sequence[Holding]:
         return self.committer.revised(row)
+
+
+def _either(one: Aligned, other: Aligned) -> Aligned:
+    """A container that gets the zones of one or the other; none: it is not aligned."""
+    return one if not one.zones else Aligned(one.container, tuple(sorted({*one.zones, *other.zones})))

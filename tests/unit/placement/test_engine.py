@@ -420,6 +420,24 @@ def test_a_pod_that_may_take_the_zone_of_one_on_its_way_is_bound_in_turn(phase: 
     assert (first.in_turn, second.in_turn) == (False, in_turn)
 
 
+def deleted(pod: Pod) -> Pod:
+    stamped = structs.replace(pod.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
+    return structs.replace(pod, metadata=stamped)
+
+
+def test_a_prediction_has_the_zones_of_terminating_pods_which_may_have_ended_before_the_pod_comes() -> None:
+    known = engine("n")
+    leaver, stays = bound(pod("a", cpu=6), "n", "Running"), bound(pod("b", cpu=1), "n", "Running")
+    for each in (leaver, stays):
+        decided(known, structs.replace(each, spec=structs.replace(each.spec, node_name="")))
+        known.apply(PodSeen(each, 1.0))
+    assert [each.zones for each in decided(known, pod("c", cpu=3)).placement] == [((1,),)]
+    known.apply(PodSeen(deleted(leaver), 2.0))
+    assert [each.zones for each in decided(known, pod("d", cpu=3)).placement] == [((0,), (1,))]
+    # It may end after all others have come, so that its zone is not free for them.
+    assert decided(known, pod("e", cpu=5)).decision is None
+
+
 def test_odd_facts_never_raise() -> None:
     known = Engine()
     for fact in (

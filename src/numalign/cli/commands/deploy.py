@@ -102,15 +102,13 @@ def render(
 
 def values_of(given: ValueOptions) -> Values:
     """The values of files and settings. BadObject names the field that cannot be used."""
-    from numalign.api.decode import fields
     from numalign.cli import fileio
     from numalign.deploy import overrides, values
 
     written: dict[str, Any] = {}
     for file in given.values:
         for document in fileio.documents(file):
-            values.read(document.value, document.place)
-            written = values.over(written, fields.named(fields.root(document.value, values.KIND, document.place)))
+            written = values.over(written, values.checked(document.value, document.place))
     for settings, text in ((given.set, False), (given.set_string, True)):
         for setting in settings:
             overrides.applied(written, setting, text=text)
@@ -121,11 +119,15 @@ def values_of(given: ValueOptions) -> Values:
 
 def release_of(given: ReleaseOptions) -> Release:
     from numalign.api.errors import echo
-    from numalign.deploy.release import NUMBERS, Release
+    from numalign.deploy.release import LONGEST_RELEASE, NAME, NUMBERS, Release
 
     if not NUMBERS.match(given.kube_version):
         why = f"{echo(given.kube_version)} is not a Kubernetes version; write one like 1.37.1"
         raise BadObject("Option", "--kube-version", "", why)
+    for option, name, most in (("--name", given.name, LONGEST_RELEASE), ("--namespace", given.namespace, 63)):
+        if not NAME.fullmatch(name) or len(name) > most:
+            why = f"{echo(name)} is not a name of small letters, digits and dashes, at most {most} of them"
+            raise BadObject("Option", option, "", why)
     return Release(
         name=given.name,
         namespace=given.namespace,

@@ -1,8 +1,9 @@
 """Exemptions: failures of a campaign's pods that no scheduler can foresee. Pure.
 
-`judge` calls it. There are three rules. Devices: the node's last report before the binding offered the devices, the
+`judge` calls it. There are four rules. Devices: the node's last report before the binding offered the devices, the
 kubelet or the device plugin was down at that time, and the kubelet's message or log says that devices were missing.
-Leftovers: a starting kubelet admits all waiting pods before it removes the assignments of pods that are gone. Order:
+Leftovers: a starting kubelet admits all waiting pods before it removes the assignments of pods that are gone.
+Departure: a pod left other zones after the binding, and the first container of a pod of several went there. Order:
 another pod, whose change was not yet known at the decision, freed or took zones; a placement is predicted once, at the
 decision. An `Explanation` contains the lines of the record that prove it."""
 
@@ -16,7 +17,8 @@ from msgspec import Struct, structs
 from numalign.lab.campaign import history
 from numalign.lab.campaign.history import HistoryLine, PodHistory
 
-NO_DEVICES: Final = ("UnexpectedAdmissionError", "TopologyAffinityError")
+NO_ZONES: Final = "TopologyAffinityError"
+NO_DEVICES: Final = ("UnexpectedAdmissionError", NO_ZONES)
 """Reasons of a kubelet whose device manager is unavailable or has no devices in any zone."""
 CALL_FAILED: Final = "Allocate failed due to rpc error"
 """In the message of a kubelet whose device plugin ended during the call."""
@@ -55,7 +57,11 @@ class Explanation(Struct, frozen=True):
 
 def unforeseeable(pod: PodHistory, others: Iterable[PodHistory], lines: Sequence[HistoryLine]) -> Explanation | None:
     """The explanation of a rejection; None if there is none."""
-    return _lacked_devices(pod, lines) or _leftovers(pod, others, lines, "the kubelet still held resources of {}")
+    return (
+        _lacked_devices(pod, lines)
+        or _leftovers(pod, others, lines, "the kubelet still held resources of {}")
+        or _departure(pod, others, lines)
+    )
 
 
 def _lacked_devices(pod: PodHistory, lines: Sequence[HistoryLine]) -> Explanation | None:
@@ -98,6 +104,21 @@ def _leftovers(
             happened = (*_life(other, met, lines), *_absence_lines(lines, parts, away))
             own = _life(pod, pod.ended if pod.failed else met, lines)
             return Explanation(why.format(other.name), _known(pod, lines), own, _in_order(happened))
+    return None
+
+
+def _departure(pod: PodHistory, others: Iterable[PodHistory], lines: Sequence[HistoryLine]) -> Explanation | None:
+    """By a pod that left other zones than the predicted ones between the binding and the rejection. Containers after
+    the first must include its zones, and these have no room for them."""
+    if pod.why != NO_ZONES or len(pod.predicted) < 2 or pod.bound is None or pod.ended is None:
+        return None
+    for other in others:
+        left = min(other.left, other.cpus_freed or other.left)
+        elsewhere = bool(other.zones) and not other.zones & pod.wanted
+        if other.node == pod.node and elsewhere and pod.bound - TOGETHER <= left <= pod.ended + LOOK:
+            why = f"{other.name} had just left other zones, which the first container was given"
+            own, happened = (_life(each, pod.ended, lines) for each in (pod, other))
+            return Explanation(why, _known(pod, lines), own, happened)
     return None
 
 
@@ -160,7 +181,9 @@ def _met(pod: PodHistory, bound: float, held: float, other: PodHistory, reports:
     if other.bound is None or other.held is None:
         return ""
     was_there = bool(other.zones & pod.zones)
-    if was_there and other.freed is not None and bound - JUST <= other.freed <= held + LOOK:
+    # Kubelets keep devices of pods that are gone in the checkpoint for longer than CPUs.
+    moments = [each for each in (other.cpus_freed, other.freed) if each is not None]
+    if was_there and other.freed is not None and any(bound - JUST <= each <= held + LOOK for each in moments):
         if reports.takes_for_there(other.uid):
             return HAD_LEFT
         if other.left <= bound and other.freed >= bound - LAST:

@@ -202,6 +202,8 @@ def draw_cpus(plan: Plan, work: Work, step: int, area: int) -> None:
     need = plan.cpus[step]
     for run in (area, plan.every & ~area):
         part = min(need, summed(work.free, 0, run))
+        if part == 0:
+            continue
         need -= part
         with_some = free_zones(plan, work, 0, run)
         if drained_exactly(plan, work, 0, run, part):

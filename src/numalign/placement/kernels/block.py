@@ -71,6 +71,22 @@ class RowBlock(NamedTuple):
         return self[1:-1]
 
 
+def with_room(block: RowBlock, plan: Plan) -> RowBlock:
+    """The block, with room for columns and zones that no row has shown: rare, as `columns` makes it beforehand."""
+    _, zones, columns = block.free.shape
+    if plan.zones <= zones and plan.columns[-1] < columns:
+        return block
+    missing = (0, max(0, plan.zones - zones)), (0, max(0, plan.columns[-1] + 1 - columns))
+    return block._replace(
+        free=np.pad(block.free, ((0, 0), *missing)),
+        size=np.pad(block.size, ((0, 0), *missing)),
+        allocatable=np.pad(block.allocatable, ((0, 0), *missing)),
+        homeless=np.pad(block.homeless, ((0, 0), missing[1])),
+        homeless_size=np.pad(block.homeless_size, ((0, 0), missing[1])),
+        cells=np.pad(block.cells, ((0, 0), missing[0])),
+    )
+
+
 class Question(Struct, kw_only=True):
     """What a shape asks of all rows of one kind."""
 

@@ -31,9 +31,10 @@ from numalign.placement.kernels.block import (
     RowBlock,
     Rows,
     RowTotals,
+    with_room,
 )
 from numalign.placement.kernels.plan import ZONES, Ground, Plan, Scoring
-from numalign.placement.kernels.singlezone import UNDECIDED
+from numalign.placement.kernels.singlezone import CODE, LANES, UNDECIDED
 from numalign.placement.kernels.work import Work
 
 
@@ -73,7 +74,7 @@ ZONES_ONLY: Final = *NO_TOTALS, NO_REQUESTS, ANY_KIND, OPEN, 0
 def evaluate(block: RowBlock, rows: Rows, plan: Plan) -> Outcomes:
     """These rows."""
     outcomes = Outcomes(np.empty(len(rows), np.int8), np.zeros((len(rows), plan.steps), np.uint8))
-    _compiled_rows(recorded(plan), *_with_room(block, plan).zones, *ZONES_ONLY, rows, *outcomes)
+    _compiled_rows(recorded(plan), *with_room(block, plan).zones, *ZONES_ONLY, rows, *outcomes)
     return outcomes
 
 
@@ -83,7 +84,7 @@ def survey(block: RowBlock, question: Question, rows: Rows, codes: Codes, masks:
     if call is None or call.block is not block:
         assert block.totals is not None, "a survey looks at totals"
         asked = question.asked, question.kind, question.outright, question.penalty
-        roomy = _with_room(block, question.plan)
+        roomy = with_room(block, question.plan)
         call = _Call(block, (recorded(question.plan), *roomy.zones, *block.totals, *asked))
         # A copy would not show what changes.
         question.call = call if roomy is block else None
@@ -120,24 +121,8 @@ class _RowCall(NamedTuple):
 
 def _row_call(block: RowBlock, plan: Plan) -> _RowCall:
     rows, codes, masks = np.empty(1, np.int32), np.empty(1, np.int8), np.zeros((1, plan.steps), np.uint8)
-    arguments = recorded(plan), *_with_room(block, plan).zones, *ZONES_ONLY, rows, codes, masks
+    arguments = recorded(plan), *with_room(block, plan).zones, *ZONES_ONLY, rows, codes, masks
     return _RowCall(block, rows, codes, masks, arguments)
-
-
-def _with_room(block: RowBlock, plan: Plan) -> RowBlock:
-    """The block, with room for columns and zones that no row has shown: rare, as `columns` makes it beforehand."""
-    _, zones, columns = block.free.shape
-    if plan.zones <= zones and plan.columns[-1] < columns:
-        return block
-    missing = (0, max(0, plan.zones - zones)), (0, max(0, plan.columns[-1] + 1 - columns))
-    return block._replace(
-        free=np.pad(block.free, ((0, 0), *missing)),
-        size=np.pad(block.size, ((0, 0), *missing)),
-        allocatable=np.pad(block.allocatable, ((0, 0), *missing)),
-        homeless=np.pad(block.homeless, ((0, 0), missing[1])),
-        homeless_size=np.pad(block.homeless_size, ((0, 0), missing[1])),
-        cells=np.pad(block.cells, ((0, 0), missing[0])),
-    )
 
 
 def warm() -> None:
@@ -219,52 +204,60 @@ def _rows_entry(fingerprint: int) -> Any:  # noqa: C901 (a call would count refe
         codes: Any,
         masks: Any,
     ) -> int:
-        made, scratch, undecided = plan[0], np.empty(1, WORK)[0], 0
-        for number in range(len(rows)):
-            # Unsigned, or every access would ask whether it counts from the end.
-            row = np.uint32(rows[number])
-            place = np.uint32(number) if kind == ANY_KIND else row
-            code = UNDECIDED
-            if kind != ANY_KIND:
-                if kinds[row] != kind:
-                    continue
-                has_room = pods[row] < most_pods[row]
-                for each in range(len(asked)):
-                    column = np.uint32(asked[each, 0])
-                    has_room &= requested[row, column] + asked[each, 1] <= offered[row, column]
-                if not has_room or outright != OPEN or loose[row]:
-                    codes[place] = NO_ROOM if not has_room else outright if outright != OPEN else ASK
-                    undecided += has_room and outright == OPEN
-                    continue
-            # Loaded here as in `scalar.load`: a call would count references of every array that it hands over.
-            for zone in range(made.zones if made.in_one_zone else 0):
-                scratch.cells[zone] = cells[row, zone]
-                for item in range(made.places):
-                    at, column = item * ZONES + zone, made.columns[item]
-                    scratch.free[at] = max(0, free[row, zone, column])
-                    scratch.allocatable[at] = allocatable[row, zone, column]
+        made, undecided, number = plan[0], 0, 0
+        space, field, batch = np.empty(1, WORK), np.empty((singlezone.lanes(made), LANES)), np.empty(LANES, np.uint32)
+        while number < len(rows):
+            # Some rows that have room, side by side.
+            first, count = number, 0
+            while count < LANES and number < len(rows):
+                # Unsigned, or every access would ask whether it counts from the end.
+                row = np.uint32(rows[number])
+                number += 1
+                if kind != ANY_KIND:
+                    if kinds[row] != kind:
+                        continue
+                    has_room = pods[row] < most_pods[row]
+                    for each in range(len(asked)):
+                        column = np.uint32(asked[each, 0])
+                        has_room &= requested[row, column] + asked[each, 1] <= offered[row, column]
+                    if not has_room or outright != OPEN or loose[row]:
+                        codes[row] = NO_ROOM if not has_room else outright if outright != OPEN else ASK
+                        undecided += has_room and outright == OPEN
+                        continue
+                batch[count] = row
+                count += 1
             if made.in_one_zone:
-                code = singlezone.decide(made, scratch)
-            for item in range(made.places if code == UNDECIDED else 0):
-                column, domain = made.columns[item], 0
-                for zone in range(made.zones):
-                    at = item * ZONES + zone
-                    scratch.free[at] = max(0, free[row, zone, column])
-                    scratch.size[at] = size[row, zone, column]
-                    scratch.allocatable[at] = allocatable[row, zone, column]
-                    scratch.cells[zone] = cells[row, zone]
-                    domain |= int(scratch.size[at] > 0) << zone
-                scratch.domains[item] = domain
-                scratch.homeless[item] = max(0, homeless[row, column])
-                scratch.homeless_size[item] = homeless_size[row, column]
-            if code == UNDECIDED:
+                singlezone.decide(made, field, batch, count, free, allocatable, cells)
+            for lane in range(count):
+                row, code = batch[lane], int(field[CODE, lane]) if made.in_one_zone else UNDECIDED
+                place = np.uint32(first + lane) if kind == ANY_KIND else row
+                if code != UNDECIDED:
+                    for step in range(made.steps):
+                        masks[place, step] = int(field[singlezone.masks_at(made) + step, lane])
+                    codes[place] = max(1, code - penalty) if code > 0 else code
+                    continue
+                # Nothing but the array keeps the memory of its record, and it goes after its last use: so that is here.
+                scratch = space[0]
+                # Loaded here as in `scalar.load`: a call would count references of every array that it hands over.
+                for item in range(made.places):
+                    column, domain = made.columns[item], 0
+                    for zone in range(made.zones):
+                        at = item * ZONES + zone
+                        scratch.free[at] = max(0, free[row, zone, column])
+                        scratch.size[at] = size[row, zone, column]
+                        scratch.allocatable[at] = allocatable[row, zone, column]
+                        scratch.cells[zone] = cells[row, zone]
+                        domain |= int(scratch.size[at] > 0) << zone
+                    scratch.domains[item] = domain
+                    scratch.homeless[item] = max(0, homeless[row, column])
+                    scratch.homeless_size[item] = homeless_size[row, column]
                 scratch.busy, scratch.full_core_cpus = busy[row], full_core_cpus[row]
                 scratch.whole_cores = split_known[row]
                 code = admit.decide(made, scratch)
-            undecided += code == ASK
-            codes[place] = max(1, code - penalty) if code > 0 else code
-            for step in range(made.steps):
-                masks[place, step] = scratch.masks[step] if code >= 0 else 0
+                undecided += code == ASK
+                codes[place] = max(1, code - penalty) if code > 0 else code
+                for step in range(made.steps):
+                    masks[place, step] = scratch.masks[step] if code >= 0 else 0
         return undecided if fingerprint else 0
 
     return _machine_code(evaluate_rows)

@@ -9,12 +9,24 @@ from typing import Final
 import numpy as np
 
 from numalign.placement.kernels import admit, singlezone
-from numalign.placement.kernels.block import ASK, NO_ROOM, OPEN, Codes, Masks, Outcomes, Question, RowBlock, Rows
+from numalign.placement.kernels.block import (
+    ASK,
+    NO_ROOM,
+    OPEN,
+    Codes,
+    Masks,
+    Outcomes,
+    Question,
+    RowBlock,
+    Rows,
+    with_room,
+)
 from numalign.placement.kernels.plan import ZONES, Plan
 from numalign.placement.kernels.work import Work
 
 SCRATCH: Final = Work()
-"""Nothing in it outlives a row, and making one takes longer than many a row."""
+FIELD: Final = [[0.0] for _ in range(singlezone.MOST_LANES)]
+"""Nothing in these outlives a row, and making them takes longer than many a row."""
 MOST_KNOWN: Final = 8192
 """Answers that are kept for a plan."""
 
@@ -65,26 +77,30 @@ def survey(block: RowBlock, question: Question, rows: Rows, codes: Codes, masks:
 
 
 def _evaluated(block: RowBlock, row: int, plan: Plan) -> Answer:
-    code = singlezone.UNDECIDED
-    if plan.in_one_zone:
-        load(block, row, plan, SCRATCH)
-        code = singlezone.decide(plan, SCRATCH)
-    if code == singlezone.UNDECIDED:
-        load(block, row, plan, SCRATCH)
-        code = admit.decide(plan, SCRATCH)
+    found = in_one_zone(block, row, plan) if plan.in_one_zone else None
+    if found is not None:
+        return found
+    load(block, row, plan, SCRATCH)
+    code = admit.decide(plan, SCRATCH)
     return code, tuple(SCRATCH.masks[: plan.steps]) if code >= 0 else (0,) * plan.steps
 
 
+def in_one_zone(block: RowBlock, row: int, plan: Plan) -> Answer | None:
+    """By `singlezone`, for a plan that it may try; None: it does not decide."""
+    block = with_room(block, plan)
+    singlezone.decide(plan, FIELD, (row,), 1, block.free, block.allocatable, block.cells)
+    code = int(FIELD[singlezone.CODE][0])
+    if code == singlezone.UNDECIDED:
+        return None
+    return code, tuple([int(lane[0]) for lane in FIELD[singlezone.masks_at(plan) : singlezone.lanes(plan)]])
+
+
 def load(block: RowBlock, row: int, plan: Plan, scratch: Work) -> None:
+    block = with_room(block, plan)
     free, size, allocatable = block.free[row].tolist(), block.size[row].tolist(), block.allocatable[row].tolist()
     homeless, homeless_size = block.homeless[row].tolist(), block.homeless_size[row].tolist()
-    width = block.free.shape[2]
     for place, column in enumerate(plan.columns):
         scratch.domains[place], scratch.homeless[place], scratch.homeless_size[place] = 0, 0, 0
-        if column >= width:
-            for table in (scratch.free, scratch.size, scratch.allocatable):
-                table[place * ZONES : (place + 1) * ZONES] = [0] * ZONES
-            continue
         for zone in range(plan.zones):
             at = place * ZONES + zone
             scratch.size[at] = size[zone][column]

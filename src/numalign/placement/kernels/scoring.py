@@ -53,8 +53,12 @@ def counted(plan: Plan, place: int, left: int, there: int) -> tuple[int, int]:
             left >>= SHIFT
         used = max(0, there - left) * WHOLE // there
         return used, used * used
-    # Up to 2^46 exact; beyond, as good as floats are, and the same everywhere.
-    return min(int(float(left) * 100.0 / float(there)), 100) * plan.weights[place], plan.weights[place]
+    return percent(float(left), float(there)) * plan.weights[place], plan.weights[place]
+
+
+def percent(left: float, there: float) -> int:
+    """Up to 2^46 exact; beyond, as good as floats are, and the same everywhere."""
+    return min(int(left * 100.0 / there), 100)
 
 
 def combined(plan: Plan, zones: int, count: int, first: int, second: int) -> int:

@@ -238,6 +238,8 @@ class Ledger:
         record = node_ledger.records[uid]
         was_pending, hidden = record.is_pending, record.hidden
         record.pod, record.bound = pod, True
+        if pod.metadata.deletion_timestamp is not None and record.life is PodLife.LIVE:
+            node_ledger.terminating[uid] = None
         is_start = record.started is None and pod.has_started
         if not is_start and record.life is PodLife.LIVE and not record.absent and not pod.spec.init_containers:
             return NOTHING  # all that it counts for follows from what it holds
@@ -260,6 +262,7 @@ class Ledger:
         found = [(node_ledger, record) for node_ledger, record in found if record.life is not PodLife.ENDED]
         for node_ledger, record in found:
             self._settle(node_ledger)
+            node_ledger.terminating.pop(record.uid, None)
             if record.holding is not None and record.holding.interchangeable:
                 reconcile.part(node_ledger, self._unobserved)
             node_ledger.doubt(record)
@@ -275,6 +278,7 @@ class Ledger:
 
     def _linger(self, node_ledger: NodeLedger, record: PodRecord, pod: Pod, now: float) -> None:
         self._settle(node_ledger)
+        node_ledger.terminating.pop(record.uid, None)
         node_ledger.doubt(record)
         record.until = self._departures.wait_for(pod, record.uid, node_ledger.node, now)
         record.end(PodLife.LINGERING, node_ledger.report_count, self._next())

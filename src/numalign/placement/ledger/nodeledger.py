@@ -128,6 +128,7 @@ class NodeLedger:
         "report_count",
         "restless",
         "sums",
+        "terminating",
         "unexplained_spots",
         "unjudged",
         "unknown_pods",
@@ -159,6 +160,8 @@ class NodeLedger:
         """If it did: pods that a report is to be held against even if it says of them what the last one said."""
         self.unjudged = False
         """Whether a pod came after the report that the report may cover."""
+        self.terminating: dict[str, None] = {}
+        """Pods that were deleted and still run: their resources may be free any moment."""
         self.unplaced: dict[str, PodRecord] = {}
         """Pods that another scheduler has bound and that the model was not asked about."""
         self.unknown_pods = UnknownPods()
@@ -257,6 +260,7 @@ class NodeLedger:
     def strike(self, uid: str) -> None:
         record = self.records.pop(uid)
         self.unplaced.pop(uid, None)
+        self.terminating.pop(uid, None)
         self.restless.pop(uid, None)
         self.sums.change(uid, (record.share, self.pending.pop(uid, None) is not None), NOT_COUNTED)
         record.share = NONE

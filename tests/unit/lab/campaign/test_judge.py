@@ -127,6 +127,28 @@ def test_leftovers_that_a_kubelet_counts_when_it_starts(before: list[HistoryLine
     assert (len(verdict.unforeseeable), len(verdict.rejected)) == ((1, 0) if excused else (0, 1))
 
 
+REPORT = line(8.0, "reported", node="n", uids=("b",))
+DEPARTURES = {
+    "a pod left other zones after the binding": (0, 11.8, ("main", "beside"), True),
+    "it left the predicted zones": (1, 11.8, ("main", "beside"), False),
+    "it left long before": (0, 5.0, ("main", "beside"), False),
+    "it is still there": (0, None, ("main", "beside"), False),
+    "the pod has one container": (0, 11.8, ("main",), False),
+}
+
+
+@pytest.mark.parametrize("zone, left, containers, excused", DEPARTURES.values(), ids=DEPARTURES)
+def test_a_pod_of_several_containers_is_rejected_because_another_left(
+    zone: int, left: float | None, containers: tuple[str, ...], excused: bool
+) -> None:
+    there = [*placed("b", at=1.0, zones=(zone,)), REPORT]
+    gone = [line(left, "ended", "b", node="n", phase="Succeeded")] if left is not None else []
+    refused = [structs.replace(each, predicted=dict.fromkeys(containers, ((1,),))) for each in turned_away()]
+    verdict = judge.judge([*there, *gone, *refused])
+    assert (len(verdict.unforeseeable), len(verdict.rejected)) == ((1, 0) if excused else (0, 1))
+    assert not verdict.unproven
+
+
 CPUS_LEFT = {
     "the last pod to leave still had CPUs there": ([], "c"),
     "it had only devices or memory there": ([line(8.7, "cpus-freed", "c", node="n")], "b"),
@@ -153,9 +175,6 @@ def test_the_evidence_of_a_rejection_shows_it_also_if_a_container_was_in_the_che
     *before, ended = rejected_for_leftovers(REPORT)
     (found,) = judge.judge([*before, held, structs.replace(ended, at=20.0)]).unforeseeable
     assert [each.what for each in found.evidence.pod] == ["bound", "holds", "ended"]
-
-
-REPORT = line(8.0, "reported", node="n", uids=("b",))
 
 
 def rejected_for_leftovers(*more: HistoryLine) -> list[HistoryLine]:
@@ -280,6 +299,10 @@ LEFT = {
     ),
     "it was gone, and the kubelet's checkpoint had it until the pod came": (
         [line(17.0, "gone", "b"), line(17.0, "reported", node="n", uids=()), line(20.9, "freed", "b", node="n")],
+        True,
+    ),
+    "its CPUs were free, and its devices in the checkpoint for longer": (
+        [line(20.9, "cpus-freed", "b", node="n"), line(30.0, "freed", "b", node="n")],
         True,
     ),
     "it is still there": ([], False),

@@ -36,8 +36,9 @@ UNSURE = {Verdict.NOT_CERTAIN, Verdict.NOT_DECIDED}
 
 def answers(kernel: Kernel, question: Question, scoring: Scoring) -> tuple[list[int], list[list[int]]]:
     block, program = question
-    # Rows out of order and twice, as an engine may ask for them.
-    rows = np.array([*range(len(block.busy)), 3, 0], np.int32)
+    # Rows out of order and several times, as an engine may ask for them, and more than are evaluated together.
+    rows = np.array([*range(len(block.busy)), 3, 0] * 6, np.int32)
+    assert len(rows) > singlezone.LANES
     outcomes = evaluated(kernel, block, rows, program, scoring)
     return outcomes.code_or_score.tolist(), outcomes.masks.tolist()
 
@@ -49,13 +50,21 @@ def test_the_single_zone_that_is_found_first_is_the_one_that_all_rules_come_to(
     block, program = question
     plan = plans.plan(block.rules, program, scoring)
     for row in range(len(block.busy)) if plan.in_one_zone else ():
-        work = Work()
-        scalar.load(block, row, plan, work)
-        code = singlezone.decide(plan, work)
-        masks = work.masks[: plan.steps]
-        if code != singlezone.UNDECIDED:
+        found, work = scalar.in_one_zone(block, row, plan), Work()
+        if found is not None:
             scalar.load(block, row, plan, work)
-            assert (admit.decide(plan, work), work.masks[: plan.steps]) == (code, masks)
+            assert (admit.decide(plan, work), tuple(work.masks[: plan.steps])) == found
+
+
+def test_what_is_free_elsewhere_stays_known_where_a_zone_has_all_that_a_container_asks_for() -> None:
+    rules = NodeRules(zones=(0, 1), policy="single-numa-node", static_cpus=True, threads_per_core=2, sockets=(1, 1))
+    block, work = empty(rules, 1), Work()
+    for amounts in (block.free, block.size, block.allocatable):
+        amounts[:, :, CPU] = 8
+    block.split_known[:] = False
+    plan = plans.plan(rules, asks(Ask(cpus=1), Ask(cpus=1)), Scoring())
+    scalar.load(block, 0, plan, work)
+    assert (admit.decide(plan, work), tuple(work.masks[:2])) == scalar.in_one_zone(block, 0, plan)
 
 
 @holds_for(questions(), scorings, examples=40)
