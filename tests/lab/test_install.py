@@ -20,12 +20,10 @@ import pytest
 from numalign.api.decode import cpuset
 from numalign.kubelet.machine import presets
 from numalign.lab import spec
-from tests import walks
-from tests.conftest import require
+from tests import images, walks
 from tests.embedded import kubectl as programs
 from tests.lab import reals
 from tests.lab.live import Live
-from tools import image
 
 CHART = Path(__file__).parents[2] / "charts/numalign"
 SPACE = "numalign-system"
@@ -124,20 +122,14 @@ def deployment(name: str, replicas: int, cpus: int) -> str:
 
 
 @pytest.fixture(scope="module")
-def images() -> dict[str, Path]:
-    lacking = image.missing("")
-    require(not lacking, f"what images are built with: {lacking}")
-    return image.archives(image.of_this_commit("", image.here()))
-
-
-@pytest.fixture(scope="module")
-def installed(images: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
     reals.need()
+    archives = images.archives().values()
     helm = programs.program("helm3")
     assert helm is not None
     with reals.running(nodes=2, stock_scheduler=True) as live:
         probe = reals.probe_archive(tmp_path_factory.mktemp("probe"))
-        for archive in (*images.values(), probe):
+        for archive in (*archives, probe):
             reals.load(live, archive)
         reals.load(live, probe, IMAGE)
         yield Installed(live, helm)

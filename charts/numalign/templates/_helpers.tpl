@@ -246,6 +246,7 @@ failureThreshold: {{ int .probe.failureThreshold }}
 name: {{ .component }}
 image: {{ include "numalign.image" (dict "root" .root "image" .settings.image) | quote }}
 imagePullPolicy: {{ .settings.image.pullPolicy }}
+terminationMessagePolicy: FallbackToLogsOnError
 command:
   {{- toYaml .command | nindent 2 }}
 args:

@@ -193,6 +193,8 @@ def container(
         "name": name,
         "image": context.image(settings.image),
         "imagePullPolicy": settings.image.pull_policy,
+        # The end of the log then shows in `kubectl describe` of a pod that failed.
+        "terminationMessagePolicy": "FallbackToLogsOnError",
         "args": [*args, *where, *logging, *settings.extra_args],
         "ports": [{"name": "pages", "containerPort": settings.port, "protocol": "TCP"}, *ports],
         **given(
