@@ -180,7 +180,7 @@ ABOUT = {
     ),
     "api-versions": (
         "api-versions",
-        "apiextensions.k8s.io/v1\napps/v1\n...policy/v1\n...topology.node.k8s.io/v1alpha2\nv1\n",
+        "admissionregistration.k8s.io/v1\napiextensions.k8s.io/v1\napps/v1\n...policy/v1\n...topology.node.k8s.io/v1alpha2\nv1\n",
     ),
     "api-resources": (
         "api-resources --api-group=apps",
