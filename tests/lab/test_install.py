@@ -81,8 +81,8 @@ class Installed:
         return self.tree("noderesourcetopologies", node)
 
     def leader(self) -> str:
-        """The pod that holds the scheduler's lease."""
-        return str(self.tree("lease", "numalign-scheduler", "-n", SPACE)["spec"]["holderIdentity"]).rpartition("_")[0]
+        """The process that holds the scheduler's lease: its pod, and a number of its own."""
+        return str(self.tree("lease", "numalign-scheduler", "-n", SPACE)["spec"]["holderIdentity"])
 
 
 def aligned(name: str, cpus: int, **pod: Any) -> dict[str, Any]:
@@ -196,7 +196,7 @@ def test_a_deployment_that_cannot_be_aligned_waits_and_describe_names_container_
     assert {each["status"]["phase"] for each in clean.tree("pods", "-l", "app=large")["items"]} == {"Pending"}
 
 
-def test_another_replica_leads_when_the_leader_is_killed(clean: Installed) -> None:
+def test_another_process_leads_when_the_leader_is_killed(clean: Installed) -> None:
     # The lease of an installation that was removed names its last leader until it expires.
     clean.until(lambda: bool(_processes(clean.leader())), "nobody leads")
     before = clean.leader()
@@ -207,9 +207,9 @@ def test_another_replica_leads_when_the_leader_is_killed(clean: Installed) -> No
     clean.runs("after")
 
 
-def _processes(pod: str) -> list[int]:
-    """Schedulers of that pod, by their number on this machine."""
-    found = []
+def _processes(leader: str) -> list[int]:
+    """Schedulers of the leader's pod, by their number on this machine."""
+    found, pod = [], leader.rpartition("_")[0]
     for folder in Path("/proc").iterdir():
         try:
             runs = folder.name.isdecimal() and b"scheduler\0run" in (folder / "cmdline").read_bytes()
