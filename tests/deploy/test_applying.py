@@ -47,7 +47,7 @@ def test_a_second_run_changes_nothing_and_writes_nothing() -> None:
 
 
 def versions(here: sites.Site) -> list[str]:
-    """Of objects that nobody but the deployer writes."""
+    """Of objects that only the deployer writes."""
     written = (resources.CONFIGMAPS, resources.CLUSTERROLES, resources.SERVICEACCOUNTS, resources.NAMESPACES)
     return [each["metadata"]["resourceVersion"] for resource in written for each in here.api.list(resource).items]
 

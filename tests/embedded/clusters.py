@@ -70,6 +70,20 @@ def up(home: Path, options: str = "") -> Iterator[Up]:
             process.wait(PATIENCE)
 
 
+@contextlib.contextmanager
+def running(up: Up, line: str) -> Iterator[subprocess.Popen[str]]:
+    """A command of ours against the cluster, while the block lasts; what is left of it afterwards is ended."""
+    environment = {**os.environ, "KUBECONFIG": str(up.kubeconfig)}
+    process = subprocess.Popen(
+        numalign(line), env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
 def _announced(home: Path, process: subprocess.Popen[bytes]) -> Up:
     announced = home / NAME / "cluster.json"
     awaited(lambda: announced.exists() or process.poll() is not None)

@@ -1,8 +1,8 @@
 """Histories of the operator under everything at once: bad weather on its lines, drift, restarts, and people who edit.
 
-What happens is drawn from the seed. At the end everything is healed: settings are valid, nobody is paused, and no node
-is in two groups. `complaints` says what did not hold then: the cluster is not what `deploy render` prints for the same
-settings, a resource is not Available, or the operator still writes although nothing happens."""
+What happens is drawn from the seed. At the end everything is healed: settings are valid, no resource is paused, and no
+node is in two groups. `complaints` says what did not hold then: the cluster is not what `deploy render` prints for the
+same settings, a resource is not Available, or the operator still writes although nothing happens."""
 
 from __future__ import annotations
 

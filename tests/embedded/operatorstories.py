@@ -341,7 +341,7 @@ async def _told(
 
 @contextlib.contextmanager
 def _noted(stage: Stage) -> Iterator[None]:
-    """Notes what operators send, and nobody else."""
+    """Notes only what operators send."""
     admitted = Sender._admitted
 
     async def noted(sender: Sender, request: Request) -> Any:

@@ -90,7 +90,7 @@ def started(folder: Path, up: Up, keys: Keys, port: int) -> subprocess.Popen[byt
 
 
 def answers(url: str, keys: Keys, body: bytes = b'{"Pod":{},"NodeNames":[]}', path: str = "/filter") -> int:
-    """The status code; 0: nobody listens."""
+    """The status code; 0: no server listens."""
     request = urllib.request.Request(url + path, body, {"Content-Type": "application/json"})
     try:
         with urllib.request.urlopen(request, timeout=10, context=keys.context()) as answer:

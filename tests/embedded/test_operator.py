@@ -431,7 +431,7 @@ def test_sch_1_another_image_is_rolled_out_in_place() -> None:
 
 
 def tamperings() -> dict[str, tuple[str, str, str, Tree]]:
-    """Kind, namespace, name, and what somebody does to it."""
+    """Kind, namespace, name, and what a client does to it."""
     container = {"name": "scheduler", "image": "evil:1"}
     return {
         "SCH-2 data of a ConfigMap": ("ConfigMap", NAMESPACE, "numalign-scheduler", {"data": {"config.json": "{}"}}),
@@ -675,7 +675,7 @@ def test_sch_10_ins_2_uni_1_deleting_the_resources_leaves_nothing_and_new_ones_s
         await stage.available(SCHEDULER)
         for custom in (SCHEDULER, OPERATOR):
             stage.delete(custom.kind, custom.name)
-            assert stage.get(custom.kind, custom.name) is None  # at once: nobody has a finalizer
+            assert stage.get(custom.kind, custom.name) is None  # at once: there is no finalizer
         await stage.until(lambda: not stage.ours())
         assert not stage.names("DaemonSet")
         await stage.until(lambda: not stage.pods("agent"))
@@ -971,7 +971,7 @@ def test_an_object_of_somebody_else_is_not_taken() -> None:
         stage.create(account)
         stage.create(operator())
         words = await stage.degraded("InternalError")
-        assert words.startswith(f"ServiceAccount {NAMESPACE}/numalign-agent belongs to somebody else; delete it")
+        assert words.startswith(f"ServiceAccount {NAMESPACE}/numalign-agent belongs to another manager; delete it")
         stage.delete("ServiceAccount", "numalign-agent", NAMESPACE)
         await stage.available()
 

@@ -1,11 +1,10 @@
 """`numalign operator run` as people type it, over HTTP: two custom resources become agents and a scheduler, drift is
-repaired, pages tell, and deleting everything waits for nobody."""
+repaired, pages tell, and deleting everything does not wait."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-import os
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -38,14 +37,8 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 
 @contextlib.contextmanager
 def operator(up: Up, options: str = "") -> Iterator[subprocess.Popen[str]]:
-    environment = {**os.environ, "KUBECONFIG": str(up.kubeconfig)}
-    command = clusters.numalign(f"operator run {options}")
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    try:
+    with clusters.running(up, f"operator run {options}") as process:
         yield process
-    finally:
-        process.kill()
-        process.communicate()
 
 
 def printed(command: str) -> list[Any]:
@@ -72,7 +65,7 @@ def test_from_the_printed_objects_to_agents_and_a_scheduler_and_back_to_nothing(
         clusters.awaited(lambda: is_available(up, f"{OPERATORS}/{kinds.OPERATOR_NAME}"))
         clusters.awaited(lambda: is_available(up, f"{SCHEDULERS}/{kinds.SCHEDULER_NAME}"))
         assert up.call("GET", DAEMONSET)[1]["status"]["numberReady"] == 2
-        # Somebody deletes one operand, and another one is there a moment later.
+        # An operand is deleted, and another one is there a moment later.
         uid = up.call("GET", DEPLOYMENT)[1]["metadata"]["uid"]
         assert up.call("DELETE", DEPLOYMENT)[0] == 200
         clusters.awaited(lambda: up.call("GET", DEPLOYMENT)[1]["metadata"].get("uid", uid) != uid)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import http.client
-import os
 import signal
 import socket
 import ssl
@@ -32,15 +31,8 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 
 @contextlib.contextmanager
 def scheduler(up: Up, options: str = "--port 0") -> Iterator[subprocess.Popen[str]]:
-    """Runs in the block; what is left of it afterwards is ended."""
-    environment = {**os.environ, "KUBECONFIG": str(up.kubeconfig)}
-    command = clusters.numalign(f"scheduler run {options}")
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    try:
+    with clusters.running(up, f"scheduler run {options}") as process:
         yield process
-    finally:
-        process.kill()
-        process.communicate()
 
 
 def node_of(up: Up, name: str) -> str:

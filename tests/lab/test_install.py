@@ -198,11 +198,11 @@ def test_a_deployment_that_cannot_be_aligned_waits_and_describe_names_container_
 
 def test_another_process_leads_when_the_leader_is_killed(clean: Installed) -> None:
     # The lease of an installation that was removed names its last leader until it expires.
-    clean.until(lambda: bool(_processes(clean.leader())), "nobody leads")
+    clean.until(lambda: bool(_processes(clean.leader())), "there is no leader")
     before = clean.leader()
     (process,) = _processes(before)
     os.kill(process, signal.SIGKILL)
-    clean.until(lambda: clean.leader() != before, "nobody else leads")
+    clean.until(lambda: clean.leader() != before, "there is no other leader")
     clean.create("after", 4)
     clean.runs("after")
 

@@ -135,7 +135,7 @@ def test_every_module_of_the_product_imports(container: Image, target: str) -> N
 
 
 def test_bytecode_is_valid_whatever_the_times_of_files(container: Image) -> None:
-    """The second word of its header says how it is invalidated; 1: by a hash of the source that nobody checks."""
+    """The second word of its header says how it is invalidated; 1: by a hash of the source that is not checked."""
     files = list(container.root.rglob("*.pyc"))
     assert len(files) > 1000
     assert [path for path in files if path.read_bytes()[4:8] != b"\1\0\0\0"] == []

@@ -188,7 +188,7 @@ DOCTOR: Final = (
     Right("", ("pods",), ("delete",), option=FIX),
     Right("", ("nodes",), ("get", "patch"), option=FIX),
     Right(wire.GROUP, REPORTS, ("delete",), option=FIX),
-    # The API server lets nobody grant rights that he does not have.
+    # The API server lets a client grant only rights that the client has itself.
     Right(GROUP, ROLE_KINDS, ("create", "patch"), option=FIX),
 )
 

@@ -1,4 +1,4 @@
-"""Machine code in a folder that nobody may write to is loaded; where there is none, the next place is asked."""
+"""Machine code in a read-only folder is loaded; where there is none, the next place is asked."""
 
 import errno
 import tempfile

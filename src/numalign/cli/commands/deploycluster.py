@@ -31,7 +31,7 @@ app = typer.Typer()
 T = TypeVar("T")
 
 Timeout = Annotated[str, typer.Option(metavar="DURATION", help="How long to wait, such as 90s or 5m.")]
-Adopt = Annotated[bool, typer.Option("--adopt", help="Take over objects that somebody else made.")]
+Adopt = Annotated[bool, typer.Option("--adopt", help="Take over objects that another tool made.")]
 Conflicts = Annotated[bool, typer.Option("--force-conflicts", help="Take over fields that another tool applies.")]
 Prune = Annotated[bool, typer.Option("--prune/--no-prune", help="Delete objects that are no longer in the set.")]
 Name = Annotated[str, typer.Option("--name", help="Name of the release.")]

@@ -34,7 +34,7 @@ DEFINED: Final = 60.0
 
 class Options(Struct, frozen=True, kw_only=True):
     adopt: bool = False
-    """Take over objects that somebody else made."""
+    """Take over objects that another tool made."""
     force_conflicts: bool = False
     """Take over fields that another tool applies."""
     prune: bool = True

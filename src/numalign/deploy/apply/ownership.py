@@ -59,7 +59,7 @@ def owner(tree: Tree) -> str:
         return f"the Helm release {release}"
     by = [name for name in (*managers(tree), *managers(tree, "Update")) if name]
     labelled = (meta.get("labels") or {}).get(MANAGED_BY)
-    return by[0] if by else labelled or "somebody else"
+    return by[0] if by else labelled or "another manager"
 
 
 def decide(wanted: Tree, live: Tree | None, manager: str, *, adopt: bool) -> Decision:

@@ -2,7 +2,7 @@
 
 `waiting` polls and asks here. A Deployment is ready when its rollout is complete, a DaemonSet when every selected node
 runs the new pod, a definition when it is served. An agent is ready when its node has a fresh report: a pod that runs
-and publishes nothing helps nobody."""
+and publishes nothing is of no use to a scheduler."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime

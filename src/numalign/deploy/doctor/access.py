@@ -175,7 +175,7 @@ def _grant(observed: Observed, account: Holder, wanted: Iterable[Right]) -> Gran
     namespace = role["metadata"].get("namespace", "")
     live = next((each for each in listed if each.metadata.full_name == f"{namespace}/{account.name}".lstrip("/")), None)
     before = None if live is None else [msgspec.to_builtins(each) for each in live.rules or ()]
-    # What somebody added to the role stays.
+    # Rules that were added to the role stay.
     kept = [each for each in before or () if each not in role["rules"]]
     after = role | {"rules": [*role["rules"], *kept]}
     return Grant(

@@ -59,7 +59,7 @@ REVIEWS: Final = resources.of("authentication.k8s.io/v1", "selfsubjectreviews", 
 
 
 def quiet(what: str, count: int) -> None:
-    """Tells nobody."""
+    """Shows no progress."""
 
 
 class Collector:

@@ -56,7 +56,7 @@ WAITS: Final = 60.0
 """Seconds after which a scheduler should have looked at a pod."""
 MOST_NAMED: Final = 5
 ABANDONED: Final = 60.0
-"""Seconds without renewal after which nobody leads."""
+"""Seconds without renewal after which the Lease has no leader."""
 
 
 class Program(Struct, frozen=True, kw_only=True):
@@ -182,7 +182,7 @@ def serving(program: Program, observed: Observed) -> Serving:
     return Serving(program=program, names=(default,), election=election, problem=problem)
 
 
-NOBODY: Final = Program(workload=Workload(), kind="", component="scheduler", product="numalign")
+UNKNOWN: Final = Program(workload=Workload(), kind="", component="scheduler", product="numalign")
 
 
 @lru_cache(maxsize=64)
@@ -203,8 +203,8 @@ def _served(text: str, source: str, default: str, election: LeaderElection) -> S
         lease = configuration.STOCK_LEASE if everybody else election.resource_name
         elects = configuration.leader_election(root.at("leaderElection"), lease)
     except errors.BadObject as problem:
-        return Serving(program=NOBODY, names=(default,), election=election, problem=str(problem))
-    return Serving(program=NOBODY, names=names, election=elects)
+        return Serving(program=UNKNOWN, names=(default,), election=election, problem=str(problem))
+    return Serving(program=UNKNOWN, names=names, election=elects)
 
 
 def _all_serving(view: View) -> list[Serving]:
@@ -364,7 +364,7 @@ def _leaderless(view: View) -> Iterator[Sighting]:
     for lease in view.observed.leases:
         age = view.age(lease.spec.renew_time)
         if not lease.spec.holder_identity:
-            yield Sighting(where=f"Lease {lease.metadata.full_name}", seen="nobody holds it")
+            yield Sighting(where=f"Lease {lease.metadata.full_name}", seen="it has no holder")
         elif age is not None and age > max(ABANDONED, 4.0 * (lease.spec.lease_duration_seconds or 0)):
             seen = f"{lease.spec.holder_identity} renewed it {age:.0f} s ago"
             yield Sighting(where=f"Lease {lease.metadata.full_name}", seen=seen)

@@ -1,7 +1,7 @@
 """What the doctor can mend from outside the nodes: delete, untaint, or apply an object.
 
 Checks attach a repair to what they find, `fixes` carries it out. `diff` shows it before. A repair names the version of
-the object that was judged: the API server refuses it if somebody changed the object since."""
+the object that was judged: the API server refuses it if the object changed since."""
 
 from __future__ import annotations
 

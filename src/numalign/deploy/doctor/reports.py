@@ -272,7 +272,7 @@ CHECKS: Final = (
     Check(
         id="crd-foreign",
         severity=ERROR,
-        title="NodeResourceTopology is defined by somebody else, and otherwise",
+        title="NodeResourceTopology is defined by another project, and differently",
         why="Reports that fit the published API are refused or lose fields.",
         fix="replace the definition by the published one of topology.node.k8s.io",
         needs=(DEFINITIONS.plural,),

@@ -6,7 +6,7 @@ installation with several control-plane hosts can be changed one host after the 
 
 The manifest is replaced by a rename, so the kubelet sees either the old or the new one. The backup is outside of the
 watched folder: the kubelet would run it. A record beside it holds the checksums of both files. Whatever does not match
-it was changed by somebody else, and is refused instead of overwritten."""
+it was changed by another program, and is refused instead of overwritten."""
 
 import copy
 import hashlib

@@ -1,1 +1,1 @@
-"""The objects of each component of an installation. `render` puts them together; nobody else calls them."""
+"""The objects of each component of an installation. Only `render` calls them."""

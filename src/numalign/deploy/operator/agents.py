@@ -2,8 +2,8 @@
 
 `controller` calls `plan` with what it sees of the cluster. The spec becomes values of the chart, and the objects are
 what `deploy render` makes of them. Groups that share nodes are refused: what they have stays as it is, while the other
-groups go on. When a group goes, or changes its nodes, first the agents go, and then the reports that nobody updates any
-more; the status remembers which these are."""
+groups go on. When a group goes, or changes its nodes, first the agents go, and then the reports that no agent
+updates any more; the status remembers which these are."""
 
 from __future__ import annotations
 

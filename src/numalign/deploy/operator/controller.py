@@ -252,7 +252,7 @@ class Controller:
         }
 
     async def _require_ours(self, key: Key) -> None:
-        """Foreign where an object of this name is there that somebody else made."""
+        """Foreign where an object of this name is there that another manager made."""
         try:
             found = await self._client.get(objects.target(key))
         except errors.NotFound:
@@ -274,7 +274,7 @@ class Controller:
     async def _delete(self, deletion: plan.Deletion) -> None:
         if not self._may_write():
             return
-        # The DaemonSet is there until its pods are gone, so that nobody publishes a report again that is deleted next.
+        # The DaemonSet is there until its pods are gone, so that no agent writes a report again that is deleted next.
         options = DeleteOptions(propagation_policy="Foreground", preconditions=Preconditions(uid=deletion.uid))
         try:
             await self._client.delete(objects.target(deletion.key), options)

@@ -2,7 +2,7 @@
 
 `plan` asks `difference` for every object. Server-side apply leaves fields alone that another manager added. In the
 content of our objects there is no room for others: a container or a capability that was added to an agent must go. The
-managed fields tell what the server filled in (nobody owns it) from what somebody added (that manager does).
+managed fields tell what the server filled in (no manager owns it) from what was added (its manager does).
 
 Metadata and status belong to many, so additions there stay; and so does the annotation of `kubectl rollout restart`."""
 
@@ -47,7 +47,7 @@ def difference(wanted: Tree, live: Live) -> Difference:
     ]
     stale = not applied or any(any(absent(each, wanted)) for each in applied)
     content = {key: value for key, value in wanted.items() if key not in ("apiVersion", "kind")}
-    # Compared without the server's defaults, which nobody owns.
+    # Compared without the server's defaults, which no manager owns.
     return Difference(stale or not differences.is_within(content, live.tree()), tuple(_strangers(wanted, live)))
 
 

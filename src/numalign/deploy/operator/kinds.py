@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 def read_back(written: Any, kind: type[T]) -> T | None:
-    """A part of the operator's own status; None where it is missing, or somebody else has written nonsense there."""
+    """A part of the operator's own status; None where it is missing, or not in the operator's own form."""
     try:
         return None if written is None else msgspec.convert(written, kind)
     except (msgspec.ValidationError, RecursionError):

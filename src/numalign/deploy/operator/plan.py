@@ -131,7 +131,7 @@ class Compared(Struct, frozen=True, kw_only=True):
     waits: tuple[str, ...] = ()
     """Objects that are still being deleted."""
     foreign: tuple[str, ...] = ()
-    """Sentences about objects that belong to somebody else."""
+    """Sentences about objects that belong to another manager."""
 
 
 def compared(
@@ -180,7 +180,7 @@ def belongs(key: Key, live: Live) -> str:
 
 
 class Foreign(Exception):
-    """An object of a wanted name belongs to somebody else."""
+    """An object of a wanted name belongs to another manager."""
 
 
 DEFINITION: Final = "CustomResourceDefinition"

@@ -86,7 +86,7 @@ def merged(document: object, source: str, entry: Document) -> Document:
 
 
 def checked(options: ExtenderOptions) -> ExtenderOptions:
-    """The options, or BadObject where kube-scheduler would talk to somebody that it does not know."""
+    """The options, or BadObject where kube-scheduler would not verify the extender."""
     if not options.url.startswith(("https://", "http://")):
         raise BadObject("extender config", options.url, "--url", "is not a URL; give https://HOST:PORT")
     if options.url.startswith("https://") and not options.authority:
