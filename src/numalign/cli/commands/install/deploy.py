@@ -48,8 +48,8 @@ Files = Annotated[
 ]
 Set = Annotated[list[str], typer.Option("--set", metavar="PATH=VALUE", help="Set single values, as Helm does.")]
 SetString = Annotated[list[str], typer.Option("--set-string", metavar="PATH=TEXT", help="The same; values are text.")]
-Name = Annotated[str, typer.Option("--name", help="Name of the release.")]
-NamespaceName = Annotated[str, typer.Option("--namespace", "-n", help="Namespace of the release.")]
+Name = Annotated[str, typer.Option("--name", metavar="NAME", help="Name of the release.")]
+NamespaceName = Annotated[str, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Namespace of the release.")]
 KubeVersion = Annotated[str, typer.Option(metavar="VERSION", help="The Kubernetes version to render for.")]
 ApiVersions = Annotated[
     list[str],

@@ -99,7 +99,9 @@ def doctor(
     mending: Mending,
     name: PodName = "",
     pod: Annotated[str, typer.Option(metavar="NAMESPACE/NAME", help="The same as POD.")] = "",
-    namespace: Annotated[str, typer.Option("--namespace", "-n", help="The namespace of the pod.")] = "",
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="The namespace of the pod.")
+    ] = "",
     list_checks: Annotated[bool, typer.Option("--list", help="List all checks, and exit.")] = False,
     fmt: Output = Format.TABLE,
 ) -> None:
@@ -121,7 +123,7 @@ def doctor(
 
 
 def _list(fmt: Format) -> None:
-    from numalign.cli.results import doctor as results
+    from numalign.cli.results.install import doctor as results
 
     checks = results.listed()
     output.show(results.list_text(checks) if fmt is Format.TABLE else output.structured(checks, fmt))
@@ -143,7 +145,7 @@ def _require_sense(source: DoctorSource, chosen: Chosen, mending: Mending) -> No
 
 
 def _judge(source: DoctorSource, chosen: Chosen, mending: Mending, fmt: Format) -> NoReturn:
-    from numalign.cli.results import doctor as results
+    from numalign.cli.results.install import doctor as results
     from numalign.deploy.doctor.checks import Severity
 
     with sources.at_once():
@@ -231,13 +233,17 @@ def _mend(source: DoctorSource, mending: Mending, diagnosis: Diagnosis) -> list[
 
 
 def _walk(source: DoctorSource, chosen: Chosen, full_name: str, fmt: Format) -> NoReturn:
-    from numalign.cli.results import doctor as results
     from numalign.cli.results import explanation
+    from numalign.cli.results.install import doctor as results
     from numalign.deploy.doctor import walk
     from numalign.deploy.doctor.checks import Severity
 
     with sources.at_once():
-        answer = explanation.about_pod(_snapshot(source), full_name, explanation.Wanted(False))
+        taken = _snapshot(source)
+        pod = explanation.found(taken, full_name)
+        signs = {} if source.file else sources.signs(_cluster(source), [pod])
+        seen = signs.get(pod.metadata.uid, explanation.NO_SIGNS)
+        answer = explanation.about_pod(taken, pod, explanation.Wanted(False), seen)
         observed = _observed(source)
         diagnosis = _diagnosed(observed, chosen)
     steps = walk.steps(observed, diagnosis, _pod(observed, full_name))
@@ -247,12 +253,16 @@ def _walk(source: DoctorSource, chosen: Chosen, full_name: str, fmt: Format) -> 
     raise typer.Exit(FOUND if ill or not answer.fits else 0)
 
 
+def _cluster(source: DoctorSource) -> ClusterSource:
+    return ClusterSource(kubeconfig=source.kubeconfig, context=source.context)
+
+
 def _snapshot(source: DoctorSource) -> Snapshot:
     """What the scheduler's rules are asked about."""
     from numalign.scheduler.snapshot import files
 
     if not source.file:
-        return sources.taken(ClusterSource(kubeconfig=source.kubeconfig, context=source.context))
+        return sources.taken(_cluster(source))
     from numalign.kube import dumps
 
     odd: list[str] = []

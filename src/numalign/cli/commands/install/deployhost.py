@@ -11,8 +11,8 @@ import typer
 from msgspec import Struct, structs
 
 from numalign.cli import output
-from numalign.cli.commands.deploy import ERROR, ValueOptions, manifest, values_of
-from numalign.cli.commands.deploycluster import FINDINGS, asked
+from numalign.cli.commands.install.deploy import ERROR, ValueOptions, manifest, values_of
+from numalign.cli.commands.install.deploycluster import FINDINGS, asked
 from numalign.cli.options import Output, bundled
 from numalign.cli.output import Format
 from numalign.cli.sources import Context, Kubeconfig
@@ -53,7 +53,7 @@ class Subject(Struct, frozen=True, kw_only=True):
     """The machine of the kubelet; without an option this host."""
 
     machine: Annotated[str, typer.Option(metavar="NAME|FILE", help="A preset, or a file that describes it.")] = ""
-    node: Annotated[str, typer.Option(help="A node whose report describes it.")] = ""
+    node: Annotated[str, typer.Option(metavar="NAME", help="A node whose report describes it.")] = ""
     host_root: Annotated[Path, typer.Option(metavar="DIR", help="Where the host's root is mounted.")] = Path("/")
     kubelet_version: Annotated[
         str, typer.Option(metavar="VERSION", help="The kubelet's minor. Default: the newest known.")

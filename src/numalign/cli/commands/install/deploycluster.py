@@ -13,7 +13,7 @@ import typer
 from msgspec import Struct, structs
 
 from numalign.cli import output
-from numalign.cli.commands.deploy import ERROR, ReleaseOptions, ValueOptions, release_of, values_of
+from numalign.cli.commands.install.deploy import ERROR, ReleaseOptions, ValueOptions, release_of, values_of
 from numalign.cli.options import Output, bundled
 from numalign.cli.output import Format
 from numalign.cli.sources import Context, Kubeconfig
@@ -34,8 +34,8 @@ Timeout = Annotated[str, typer.Option(metavar="DURATION", help="How long to wait
 Adopt = Annotated[bool, typer.Option("--adopt", help="Take over objects that another tool made.")]
 Conflicts = Annotated[bool, typer.Option("--force-conflicts", help="Take over fields that another tool applies.")]
 Prune = Annotated[bool, typer.Option("--prune/--no-prune", help="Delete objects that are no longer in the set.")]
-Name = Annotated[str, typer.Option("--name", help="Name of the release.")]
-NamespaceName = Annotated[str, typer.Option("--namespace", "-n", help="Namespace of the release.")]
+Name = Annotated[str, typer.Option("--name", metavar="NAME", help="Name of the release.")]
+NamespaceName = Annotated[str, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Namespace of the release.")]
 Components = Annotated[
     list[str], typer.Option("--component", "-c", metavar="NAME", help="Only this component. Default: all.")
 ]
@@ -175,7 +175,7 @@ def remove(
             raise Refused(lacking)
         return await removing.perform(server, plan, seconds, tell)
 
-    from numalign.cli.results import deployment
+    from numalign.cli.results.install import deployment
 
     found = _asked(cluster, take)
     if fmt is not Format.TABLE:
@@ -193,7 +193,7 @@ def status(cluster: Cluster, fmt: Output = Format.TABLE) -> None:
     """Show the objects of an installation and whether they are ready, and how many nodes have a fresh report.
 
     Exit code: 0 if all is ready, 2 if something is not or nothing is installed, 1 after an error."""
-    from numalign.cli.results import deployment
+    from numalign.cli.results.install import deployment
 
     async def look(server: Server) -> list[Any]:
         from numalign.deploy.apply import inventory, waiting
@@ -398,7 +398,7 @@ def _release(cluster: Cluster) -> dict[str, str]:
 
 
 def _show_changes(changes: list[Change], wanted: Wanted, fmt: Format, more: Mapping[str, object] = {}) -> None:
-    from numalign.cli.results import deployment
+    from numalign.cli.results.install import deployment
     from numalign.deploy.apply import applying
 
     if fmt is Format.TABLE:
@@ -414,7 +414,7 @@ def _show_changes(changes: list[Change], wanted: Wanted, fmt: Format, more: Mapp
 
 
 def _show_summary(changes: list[Change], *, ready: bool) -> None:
-    from numalign.cli.results import deployment
+    from numalign.cli.results.install import deployment
     from numalign.deploy.apply import applying
 
     words = deployment.summary_text(applying.summary(changes))

@@ -33,7 +33,14 @@ class ImagePolicy(StrEnum):
 
 
 Namespace = Annotated[
-    str, typer.Option("--namespace", "-n", envvar="NAMESPACE", help="The namespace of the agents and the scheduler.")
+    str,
+    typer.Option(
+        "--namespace",
+        "-n",
+        metavar="NAMESPACE",
+        envvar="NAMESPACE",
+        help="The namespace of the agents and the scheduler.",
+    ),
 ]
 ValuesFile = Annotated[
     str,

@@ -1,0 +1,1 @@
+"""The commands that install numalign, keep it installed and check the installation."""

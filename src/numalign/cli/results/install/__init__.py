@@ -1,0 +1,1 @@
+"""Draws what the commands that install numalign print."""
