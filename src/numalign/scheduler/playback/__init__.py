@@ -1,0 +1,1 @@
+"""Reads recordings: the cluster as it was, and its decisions once more."""
