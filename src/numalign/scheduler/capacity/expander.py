@@ -1,0 +1,165 @@
+"""Answers cluster-autoscaler's gRPC expander: which node groups are best for pods that wait.
+
+`http.expanderserver` calls `Expander` for each BestOptions request. cluster-autoscaler has found by totals which groups
+could take which pods; here it is counted how many of these pods the kubelets of new nodes would admit. Groups that
+would admit none are dropped, and those that admit most are kept. Where several admit as many, all are kept, and the
+next expander of cluster-autoscaler's list chooses. A group whose zones are not known counts by its totals. Nothing is
+charged. Pods of several kinds share nodes as if each kind took a part of a node: that is exact for pods of one kind,
+and an estimate for others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+from msgspec import Struct, structs
+
+from numalign.api.caches import BoundedCache
+from numalign.api.errors import BadObject
+from numalign.api.nrt.nodetopology import NodeTopology
+from numalign.api.objects.meta import ObjectMeta
+from numalign.api.objects.node import Node
+from numalign.api.objects.pod import Pod
+from numalign.placement.capacity import count
+from numalign.placement.columns.shapes import Shape
+from numalign.placement.engine import Engine
+from numalign.placement.facts import NodeSeen, ReportSeen
+from numalign.placement.settings import Settings
+from numalign.scheduler.capacity import expandermessages, templates
+from numalign.scheduler.capacity.expandermessages import ExpansionOption, ExpansionRequest
+from numalign.scheduler.choose.cluster import Cluster
+
+MOST_PODS: Final = 8_192
+"""Pods that are remembered by their bytes."""
+MOST_TEMPLATES: Final = 512
+"""Node templates at which the scratch engine is made anew."""
+FOR_CERTAIN, BY_TOTALS = "as their kubelets will place them", "by totals, because nothing is known about their zones"
+
+TemplateKey = tuple[object, ...]
+
+
+class Judged(Struct, frozen=True):
+    """How many of an option's pods find room on its new nodes."""
+
+    option: ExpansionOption
+    admitted: int
+    words: str
+
+    @property
+    def says(self) -> str:
+        total = len(self.option.pods)
+        return f"numalign: {self.admitted} of {total} pods fit on {self.option.count} new node(s), {self.words}"
+
+
+class Expander:
+    def __init__(self, cluster: Cluster, settings: Settings) -> None:
+        """`settings`: those of the scheduler's engine."""
+        self._cluster, self._settings = cluster, settings
+        self._engine = Engine(settings)
+        self._rows: dict[TemplateKey, int] = {}
+        self._pods: BoundedCache[bytes, Pod] = BoundedCache(MOST_PODS)
+
+    def best_options(self, request: ExpansionRequest) -> list[Judged]:
+        """The options to keep; empty: no group would help. BadObject or BadProtobuf if the request makes no sense."""
+        if len(self._rows) > MOST_TEMPLATES:
+            self._engine, self._rows = Engine(self._settings), {}
+        if self._cluster.engine.kernel is not self._engine.kernel:
+            self._engine.warm()
+        learnt: dict[str, tuple[NodeTopology | None, TemplateKey]] = {}
+        rows = [self._row(option, request.nodes, learnt) for option in request.options]
+        asked = [Counter(map(self._shape, option.pods)) for option in request.options]
+        counts = self._counts({shape for each in asked for shape in each}, sorted({row for row, _ in rows}))
+        judged = [
+            _judged(option, row, is_known, own, counts)
+            for option, (row, is_known), own in zip(request.options, rows, asked, strict=True)
+        ]
+        most = max((each.admitted for each in judged), default=0)
+        return [each for each in judged if each.admitted == most and most > 0]
+
+    def _counts(self, shapes: set[int], rows: Sequence[int]) -> dict[int, Mapping[int, int]]:
+        """By shape and row."""
+        known = [self._engine.known_shapes[number] for number in sorted(shapes)]
+        found = count.count(self._engine, known, np.array(rows, np.int32))
+        return {
+            shape.number: dict(zip(each.rows.tolist(), each.counts.tolist(), strict=True))
+            for shape, each in zip(known, found, strict=True)
+        }
+
+    def _shape(self, data: bytes) -> int:
+        pod = self._pods.get(data)
+        if pod is None:
+            try:
+                pod = self._pods.keep(data, expandermessages.pod(data))
+            except ValueError as problem:
+                raise BadObject("BestOptionsRequest", "", "options.pod", str(problem)) from None
+        return self._interned(pod).number
+
+    def _interned(self, pod: Pod) -> Shape:
+        """A pod whose annotations make no sense counts without them: one pod does not spoil the request."""
+        try:
+            return self._engine.shape(pod)
+        except BadObject:
+            return self._engine.shape(structs.replace(pod, metadata=ObjectMeta(name=pod.metadata.name)))
+
+    def _row(
+        self,
+        option: ExpansionOption,
+        nodes: Mapping[str, bytes],
+        learnt: dict[str, tuple[NodeTopology | None, TemplateKey]],
+    ) -> tuple[int, bool]:
+        """The row of the group's template, and whether its zones are known."""
+        if option.group not in nodes:
+            raise BadObject("BestOptionsRequest", option.group, "nodeMap", "has no node for this group")
+        try:
+            node = expandermessages.node(nodes[option.group])
+        except ValueError as problem:
+            raise BadObject("BestOptionsRequest", option.group, "nodeMap", str(problem)) from None
+        topology, zones = self._zones(node, learnt)
+        offered = tuple(sorted((name, amount.nanos) for name, amount in node.allocatable.items()))
+        key = zones, offered, node.status.node_info.kubelet_version
+        if key not in self._rows:
+            name = f"template-{len(self._rows)}"
+            self._engine.apply(NodeSeen(Node(metadata=ObjectMeta(name=name), status=node.status)))
+            if topology is not None:
+                self._engine.apply(ReportSeen(templates.renamed(topology, name), 0.0))
+            self._rows[key] = self._engine.rows[name]
+        return self._rows[key], topology is not None
+
+    def _zones(
+        self, node: Node, learnt: dict[str, tuple[NodeTopology | None, TemplateKey]]
+    ) -> tuple[NodeTopology | None, TemplateKey]:
+        """The zones of a template, and a key that is equal for equal zones. Groups of one type are looked up once."""
+        notes = node.metadata.annotations
+        own = "\n".join(notes.get(name, "") for name in (templates.TOPOLOGY, templates.MACHINE, templates.KUBELET))
+        place = own.strip() or f"type {node.metadata.labels.get(templates.INSTANCE_TYPE, '')}"
+        if place not in learnt:
+            topology = templates.of_node(node, self._cluster).topology
+            learnt[place] = topology, _key(topology)
+        return learnt[place]
+
+
+def _judged(
+    option: ExpansionOption, row: int, is_known: bool, pods: Mapping[int, int], counts: Mapping[int, Mapping[int, int]]
+) -> Judged:
+    fitting = {shape: number for shape, number in pods.items() if counts[shape].get(row, 0) > 0}
+    share = sum((Fraction(number, counts[shape][row]) for shape, number in fitting.items()), Fraction())
+    admitted = sum(fitting.values())
+    if len(fitting) == 1:
+        ((shape, number),) = fitting.items()
+        admitted = min(number, counts[shape][row] * max(0, option.count))
+    elif share > option.count:
+        admitted = int(admitted * Fraction(max(0, option.count)) / share)
+    return Judged(option, admitted, FOR_CERTAIN if is_known else BY_TOTALS)
+
+
+def _key(topology: NodeTopology | None) -> TemplateKey:
+    if topology is None:
+        return ()
+    zones = tuple(
+        (zone.id, tuple(sorted((name, each.allocatable, each.available) for name, each in zone.resources.items())))
+        for zone in topology.zones
+    )
+    return topology.manager, zones, repr(topology.facts.managers), repr(topology.facts.kubelet)

@@ -1,0 +1,315 @@
+"""Answers capacity requests from the scheduler's engine: no charge, no state change.
+
+`http.capacitypage`, the autoscaler bridges and `numalign capacity` call `CapacityService`. The filter plugins of the
+pod's profile decide once which nodes may take such a pod at all; the engine then counts how many of them fit. Where
+plugins look at other pods, ports or volumes, the next pod may be refused earlier, and the count is an upper bound.
+Shapes are counted some at a time, and the event loop runs other tasks in between: each shape's answer is of one
+moment."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+from msgspec import Struct, structs
+
+from numalign.api.decode import quantity
+from numalign.api.errors import BadObject
+from numalign.api.objects import requests as podrequests
+from numalign.api.objects import selectors
+from numalign.api.objects.meta import ObjectMeta
+from numalign.api.objects.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements
+from numalign.api.schedulerconfig.configuration import Configuration
+from numalign.placement.capacity import count, gang, reasons
+from numalign.placement.capacity.count import Bound, ShapeCount
+from numalign.placement.capacity.gang import Room
+from numalign.placement.explain import wording
+from numalign.placement.kernels.block import Rows
+from numalign.placement.kernels.plan import ZONES
+from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit
+from numalign.scheduler.capacity import templates
+from numalign.scheduler.capacity.messages import (
+    BoundName,
+    CapacityRequest,
+    CapacityResponse,
+    NodeCapacity,
+    NodeChoice,
+    PlacedPods,
+    ShapeCapacity,
+    ShapeRequest,
+    TogetherAnswer,
+    ZonePods,
+)
+from numalign.scheduler.choose import filtering
+from numalign.scheduler.choose.cluster import Cluster
+from numalign.scheduler.choose.filtering import Refused
+from numalign.scheduler.profiles import Profile
+
+AT_ONCE: Final = 16
+"""Shapes that are counted before the event loop runs other tasks."""
+WALKED_AT_ONCE: Final = 200
+"""Pods that are placed by the row model for them."""
+MOST_SHAPES: Final = 1_000
+MOST_TEMPLATES: Final = 1_000
+MOST_REPLICAS: Final = 100_000
+NAMES: Final[Mapping[Bound | None, BoundName]] = {
+    Bound.EXACT: "exact",
+    Bound.AT_LEAST: "at-least",
+    Bound.AT_MOST: "at-most",
+    None: "unknown",
+}
+
+
+class AskedShape(Struct, frozen=True):
+    """One kind of pod of a request."""
+
+    name: str
+    pod: Pod
+    replicas: int = 1
+
+
+class CountedNodes(Struct, frozen=True, kw_only=True):
+    """One shape on the nodes of a cluster."""
+
+    found: ShapeCount
+    refused: Mapping[int, str]
+    """By row, why plugins refuse the pod there. Their counts are 0."""
+    is_bounded: bool
+    """Whether plugins that look at other pods may refuse the next one earlier."""
+
+    @property
+    def bound(self) -> BoundName:
+        return NAMES[_limited(self.found.bound, is_bounded=self.is_bounded and self.found.total > 0)]
+
+
+class CapacityService:
+    """Counts on one cluster."""
+
+    def __init__(self, cluster: Cluster, profiles: Mapping[str, Profile], config: Configuration) -> None:
+        """`profiles`: by scheduler name; pods of other names are counted by the first one."""
+        self._cluster, self._profiles, self._config = cluster, profiles, config
+
+    async def answer(self, request: CapacityRequest) -> CapacityResponse:
+        """BadObject if the request cannot be answered."""
+        shapes = list(asked_shapes(request.shapes))
+        if len(request.templates) > MOST_TEMPLATES:
+            raise BadObject("CapacityRequest", "", "templates", f"has more than {MOST_TEMPLATES:,}; split the request")
+        made = templates.scratch(
+            self._config,
+            [
+                templates.made(each, each.name or f"template-{number}", self._cluster)
+                for number, each in enumerate(request.templates)
+            ],
+        )
+        beside = CapacityService(made.cluster, made.profiles, self._config)
+        rows = self._rows(request.nodes, only_templates=bool(request.templates))
+        answers = []
+        for first in range(0, len(shapes), AT_ONCE):
+            some = shapes[first : first + AT_ONCE]
+            own, others = self.counted(some, rows), beside.counted(some, None)
+            for shape, here, there in zip(some, own, others, strict=True):
+                answers.append(
+                    ShapeCapacity(
+                        name=shape.name,
+                        count=here.found.total,
+                        bound=here.bound,
+                        roomy_nodes=int((here.found.counts > 0).sum()),
+                        nodes=() if request.summary else tuple(self.nodes(here)),
+                        templates=tuple(beside.nodes(there)),
+                    )
+                )
+            await asyncio.sleep(0)
+        together = self.together(shapes, rows) if request.all_or_nothing else None
+        return CapacityResponse(shapes=tuple(answers), all_or_nothing=together, notes=made.notes)
+
+    def counted(self, shapes: Sequence[AskedShape], rows: Rows | None) -> list[CountedNodes]:
+        """BadObject if a pod's annotations make no sense."""
+        engine = self._cluster.engine
+        profiles = [self._profile(each.pod) for each in shapes]
+        known = [filtering.shape(profile, engine, each.pod) for profile, each in zip(profiles, shapes, strict=True)]
+        found = count.count(engine, known, rows, WALKED_AT_ONCE)
+        return [
+            self._filtered(profile, each.pod, one) for profile, each, one in zip(profiles, shapes, found, strict=True)
+        ]
+
+    def nodes(self, counted: CountedNodes) -> Iterator[NodeCapacity]:
+        """Nodes with the same answer together, in the order of the rows."""
+        engine, found = self._cluster.engine, counted.found
+        why = reasons.of(engine, found)
+        groups: dict[tuple[int, str], list[int]] = {}
+        for place, row in enumerate(found.rows.tolist()):
+            key = int(found.which[place]), counted.refused.get(row, "")
+            groups.setdefault(key, []).append(place)
+        for (_, refused), places in groups.items():
+            place = places[0]
+            names = tuple(engine.names[row] for row in found.rows[places].tolist())
+            if refused:
+                yield NodeCapacity(nodes=names, reason=refused)
+                continue
+            zones, spread = count.zone_ids(engine, int(found.rows[place])), found.spread[place].tolist()
+            bounded = counted.is_bounded and found.counts[place] > 0
+            yield NodeCapacity(
+                nodes=names,
+                count=int(found.counts[place]),
+                bound=NAMES[_limited(Bound(found.bounds[place]), is_bounded=bounded)],
+                zones=tuple(ZonePods(zones[at], pods) for at, pods in enumerate(spread[:ZONES]) if pods),
+                across_zones=spread[ZONES],
+                reason=wording.sentence(why.reason(place)),
+            )
+
+    def together(self, shapes: Sequence[AskedShape], rows: Rows | None) -> TogetherAnswer:
+        """Whether all pods of the shapes find room at the same time."""
+        counted = self.counted(shapes, rows)
+        wanted = [(each.found.shape, shape.replicas) for shape, each in zip(shapes, counted, strict=True)]
+        allowed = [_allowed(each) for each in counted]
+        found = gang.fit(self._cluster.engine, wanted, allowed)
+        names = [shape.name for shape in shapes]
+        missing = {names[place]: pods for place, pods in enumerate(found.missing) if pods}
+        if found.room is not Room.FITS:
+            if found.room is Room.DOES_NOT_FIT:
+                return TogetherAnswer(fits="no", missing=missing, message=NO_ROOM)
+            return TogetherAnswer(fits="unknown", missing=missing, message=NOT_FOUND)
+        placed = tuple(
+            PlacedPods(node=self._cluster.engine.names[row], shape=names[place], pods=pods)
+            for row, own in found.placed.items()
+            for place, pods in own.items()
+        )
+        if any(each.is_bounded for each in counted):
+            return TogetherAnswer(fits="unknown", placed=placed, message=BOUNDED)
+        return TogetherAnswer(fits="yes", placed=placed)
+
+    def room(self, shapes: Sequence[AskedShape]) -> TogetherAnswer:
+        """The same on all nodes. BadObject if a pod cannot be counted."""
+        return self.together(shapes, self._with_nodes())
+
+    def shortfall(self, shapes: Sequence[AskedShape]) -> list[str]:
+        """A sentence for each shape of which the nodes do not admit as many as are asked for, whatever the others."""
+        return [
+            f"{each.found.total:,} of {shape.replicas:,} pods of {shape.name} fit{self._most_common_reason(each)}"
+            for shape, each in zip(shapes, self.counted(shapes, self._with_nodes()), strict=True)
+            if each.found.total < shape.replicas
+        ]
+
+    def _most_common_reason(self, counted: CountedNodes) -> str:
+        groups = [each for each in self.nodes(counted) if each.reason]
+        if not groups:
+            return ""
+        largest = max(groups, key=lambda each: len(each.nodes))
+        return f" ({len(largest.nodes):,} nodes: {largest.reason})"
+
+    def number(self, pod: Pod) -> int:
+        """Equal for pods that ask for the same, whatever became of them; BadObject if the pod's annotations make no
+        sense."""
+        asked = structs.replace(pod, status=PodStatus())
+        return filtering.shape(self._profile(pod), self._cluster.engine, asked).number
+
+    def _profile(self, pod: Pod) -> Profile:
+        return self._profiles.get(pod.spec.scheduler_name) or next(iter(self._profiles.values()))
+
+    def _filtered(self, profile: Profile, pod: Pod, found: ShapeCount) -> CountedNodes:
+        """The counts of nodes that plugins refuse are 0; NodeResourcesFit refuses by totals, which are counted."""
+        world = self._cluster.world
+        said = filtering.filtered(pod, profile.filters, world)
+        if isinstance(said, Refused):
+            refused = dict.fromkeys(found.rows.tolist(), ", ".join(said.refusal.reasons))
+        else:
+            tallies = (each for each in said.tallies() if each[0] != NodeResourcesFit.name)
+            refused = {row: ", ".join(refusal.reasons) for _, refusal, rows in tallies for row in rows.tolist()}
+        if refused:
+            gone = np.isin(found.rows, list(refused))
+            found = structs.replace(
+                found,
+                counts=np.where(gone, 0, found.counts),
+                bounds=np.where(gone, np.int8(Bound.EXACT), found.bounds),
+            )
+        return CountedNodes(found=found, refused=refused, is_bounded=_looks_around(profile, pod))
+
+    def _rows(self, chosen: NodeChoice | None, *, only_templates: bool) -> Rows | None:
+        if chosen is None:
+            return np.zeros(0, np.int32) if only_templates else self._with_nodes()
+        known = self._cluster.engine.rows
+        names: Iterable[str] = known if chosen.names is None else chosen.names
+        unknown = [name for name in chosen.names or () if not self._cluster.has_node(name)]
+        if unknown:
+            listed = wording.joined(unknown[:3])
+            raise BadObject("CapacityRequest", "", "nodes.names", f"{listed} not known; see kubectl get nodes")
+        found = [known[name] for name in names if self._matches(name, chosen)]
+        return np.array(sorted(set(found)), np.int32)
+
+    def _matches(self, name: str, chosen: NodeChoice) -> bool:
+        node = self._cluster.node_named(name)
+        if node is None:
+            return False
+        return chosen.selector is None or selectors.matches(chosen.selector, node.metadata.labels)
+
+    def _with_nodes(self) -> Rows:
+        return self._cluster.world.node_rows.astype(np.int32)
+
+
+NO_ROOM: Final = "the nodes do not have room for all of the pods"
+NOT_FOUND: Final = "no arrangement was found that holds in every order of arrival; not all were tried"
+BOUNDED: Final = "the zones have room; affinity, spreading, ports or volumes may refuse some of the pods"
+
+
+def asked_shapes(given: Sequence[ShapeRequest]) -> Iterator[AskedShape]:
+    if not given:
+        raise BadObject("CapacityRequest", "", "shapes", "is empty; name at least one kind of pod")
+    if len(given) > MOST_SHAPES:
+        raise BadObject("CapacityRequest", "", "shapes", f"has more than {MOST_SHAPES:,}; split the request")
+    for number, each in enumerate(given):
+        name = each.name or f"shape-{number}"
+        if not 0 <= each.replicas <= MOST_REPLICAS:
+            why = f"{each.replicas} is not between 0 and {MOST_REPLICAS:,}"
+            raise BadObject("CapacityRequest", name, f"shapes[{number}].replicas", why)
+        yield AskedShape(name, _pod(each, name, f"shapes[{number}]"), each.replicas)
+
+
+def _pod(asked: ShapeRequest, name: str, path: str) -> Pod:
+    given = [each for each in (asked.pod, asked.spec, asked.requests) if each]
+    if len(given) != 1:
+        raise BadObject("CapacityRequest", name, path, "needs exactly one of pod, spec and requests")
+    if asked.pod is not None:
+        pod = asked.pod
+    elif asked.spec is not None:
+        pod = Pod(spec=asked.spec)
+    else:
+        own = ResourceRequirements(requests=asked.requests, limits=asked.requests)
+        pod = Pod(spec=PodSpec(containers=(Container(name="container", resources=own),)))
+    for amounts in _amounts(pod):
+        for resource, amount in amounts.items():
+            if amount.nanos < 0:
+                raise BadObject("CapacityRequest", name, path, f"{resource} {amount} is negative")
+    metadata = ObjectMeta(
+        name=pod.metadata.name or name,
+        namespace=pod.metadata.namespace or "default",
+        uid=f"capacity-{name}",
+        labels=pod.metadata.labels,
+        annotations=pod.metadata.annotations,
+    )
+    return podrequests.defaulted(structs.replace(pod, metadata=metadata))
+
+
+def _amounts(pod: Pod) -> Iterator[Mapping[str, quantity.Quantity]]:
+    for wants in (pod.spec.resources, *(each.resources for each in pod.in_admission_order())):
+        yield wants.requests
+        yield wants.limits
+    yield pod.spec.overhead
+
+
+def _looks_around(profile: Profile, pod: Pod) -> bool:
+    """Whether the next pod of the kind may be refused for reasons other than amounts and zones."""
+    around = any(each.filter is not None and each.concerns(pod) for each in profile.around)
+    return around or bool(pod.spec.resource_claims)
+
+
+def _limited(bound: Bound | None, *, is_bounded: bool) -> Bound | None:
+    if not is_bounded or bound is None:
+        return bound
+    return Bound.AT_MOST if bound is not Bound.AT_LEAST else None
+
+
+def _allowed(counted: CountedNodes) -> Rows:
+    rows = counted.found.rows
+    return rows[~np.isin(rows, list(counted.refused))] if counted.refused else rows

@@ -1,0 +1,137 @@
+"""cluster-autoscaler hears which node groups would admit most of its waiting pods, over gRPC."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import grpc
+import pytest
+from grpc import aio
+
+from numalign.api.decode import protobuf
+from numalign.api.decode.structs import encode
+from numalign.api.nrt import normalise
+from numalign.placement.settings import Settings
+from numalign.process import certificates
+from numalign.scheduler.capacity import templates
+from numalign.scheduler.capacity.expander import Expander
+from numalign.scheduler.capacity.expandermessages import NODE, POD, REQUEST, RESPONSE
+from numalign.scheduler.http import expanderserver
+from tests.placing import Placing
+from tests.unit.placement.test_engine import report
+from tests.unit.scheduler.capacity.test_service import cluster
+
+METHOD = "/grpcplugin.Expander/BestOptions"
+
+
+def amounts(**given: str) -> list[dict[str, Any]]:
+    return [{"key": name, "value": {"text": amount}} for name, amount in given.items()]
+
+
+def pod(name: str, cpu: int) -> bytes:
+    """A Guaranteed pod as cluster-autoscaler sends it."""
+    own = {"limits": amounts(cpu=str(cpu), memory="1Gi"), "requests": amounts(cpu=str(cpu), memory="1Gi")}
+    tree = {"metadata": {"name": name}, "spec": {"containers": [{"name": "main", "resources": own}]}}
+    return protobuf.encode_message(tree, POD)
+
+
+def node(name: str, cpus: int, zones: tuple[int, ...] = ()) -> bytes:
+    """A template; with zones, its report is in an annotation."""
+    written = encode(normalise.encode(report("t", cpus=zones))).decode() if zones else ""
+    notes = protobuf.entries({templates.TOPOLOGY: written}) if zones else []
+    offered = amounts(cpu=str(cpus), memory="64Gi", pods="110")
+    return protobuf.encode_message(
+        {"metadata": {"name": name, "annotations": notes}, "status": {"allocatable": offered}}, NODE
+    )
+
+
+def request(groups: Mapping[str, bytes], counts: Mapping[str, int], pods: list[bytes], *, typed: bool = False) -> bytes:
+    """`typed`: in the fields that cluster-autoscaler used before 1.35."""
+    nodes = [{"key": name, "value": data} for name, data in groups.items()]
+    options = [
+        {"group": name, "count": counts[name], ("pods" if typed else "pod_bytes"): pods, "debug": "from CA"}
+        for name in groups
+    ]
+    return protobuf.encode_message({"options": options, ("nodes" if typed else "node_bytes"): nodes}, REQUEST)
+
+
+async def answered(body: bytes, known: Placing, tls: bool = False, is_synced: bool = True) -> dict[str, str]:
+    """By group that is kept, what is said about it; over a real connection."""
+    pair = certificates.self_signed(("localhost",), datetime.now(UTC)) if tls else None
+    made = (pair.certificate.encode(), pair.key.encode()) if pair is not None else None
+    expander = Expander(known.cluster, Settings())
+    async with expanderserver.serving(expander, ("127.0.0.1", 0), made, lambda: is_synced) as port:
+        if made is None:
+            channel = aio.insecure_channel(f"127.0.0.1:{port}")
+        else:
+            channel = aio.secure_channel(f"localhost:{port}", grpc.ssl_channel_credentials(made[0]))
+        async with channel:
+            found = protobuf.decode_message(await channel.unary_unary(METHOD)(body, timeout=30), RESPONSE)
+    return {each["group"]: each["debug"] for each in found.get("options", ())}
+
+
+def asked(body: bytes, known: Placing | None = None, **how: bool) -> dict[str, str]:
+    return asyncio.run(answered(body, known or cluster(a=8), **how))
+
+
+SIXES = [pod(f"p{number}", 6) for number in range(4)]
+
+
+@pytest.mark.parametrize("typed", [False, True], ids=["bytes", "typed fields"])
+def test_groups_whose_kubelets_would_reject_the_pods_are_dropped(typed: bool) -> None:
+    groups = {"narrow": node("n", 16, zones=(4, 4, 4, 4)), "wide": node("w", 16, zones=(8, 8))}
+    found = asked(request(groups, {"narrow": 2, "wide": 2}, SIXES, typed=typed))
+    assert found == {"wide": "numalign: 4 of 4 pods fit on 2 new node(s), as their kubelets will place them"}
+
+
+def test_groups_that_admit_as_many_are_all_kept() -> None:
+    groups = {"one": node("n", 16, zones=(8, 8)), "two": node("w", 32, zones=(16, 16))}
+    assert set(asked(request(groups, {"one": 2, "two": 1}, SIXES))) == {"one", "two"}
+    assert set(asked(request(groups, {"one": 1, "two": 1}, SIXES))) == {"two"}
+
+
+def test_a_group_of_which_nothing_is_known_counts_by_its_totals() -> None:
+    found = asked(request({"any": node("n", 16)}, {"any": 2}, SIXES))
+    assert found == {
+        "any": "numalign: 4 of 4 pods fit on 2 new node(s), by totals, because nothing is known about their zones"
+    }
+
+
+def test_no_group_is_kept_where_none_would_help() -> None:
+    assert asked(request({"narrow": node("n", 16, zones=(4, 4))}, {"narrow": 9}, SIXES)) == {}
+
+
+def test_the_connection_may_be_encrypted() -> None:
+    pytest.importorskip("cryptography")
+    assert set(asked(request({"wide": node("w", 16, zones=(8, 8))}, {"wide": 2}, SIXES), tls=True)) == {"wide"}
+
+
+@pytest.mark.parametrize(
+    "body, code",
+    [
+        (b"\xff\xff", "INVALID_ARGUMENT"),
+        (request({}, {}, []) + protobuf.encode_field(1, protobuf.encode_field(1, b"lost")), "INVALID_ARGUMENT"),
+        (request({"g": b"\x0a\xff"}, {"g": 1}, SIXES), "INVALID_ARGUMENT"),
+        (request({"g": node("n", 4)}, {"g": 1}, [b"\x12\x04junk"]), "INVALID_ARGUMENT"),
+    ],
+    ids=["no protobuf", "no node", "bad node", "bad pod"],
+)
+def test_requests_that_cannot_be_read_are_refused(body: bytes, code: str) -> None:
+    with pytest.raises(aio.AioRpcError) as refused:
+        asked(body)
+    assert refused.value.code().name == code
+
+
+def test_questions_before_the_caches_are_synced_are_refused() -> None:
+    with pytest.raises(aio.AioRpcError) as refused:
+        asked(request({}, {}, []), is_synced=False)
+    assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
+
+
+def test_negative_and_huge_numbers_of_nodes_are_no_reason_to_fail() -> None:
+    groups = {"wide": node("w", 16, zones=(8, 8))}
+    assert asked(request(groups, {"wide": -1}, SIXES)) == {}
+    assert set(asked(request(groups, {"wide": (1 << 31) - 1}, SIXES))) == {"wide"}

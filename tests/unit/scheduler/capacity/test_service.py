@@ -1,0 +1,142 @@
+"""Capacity requests are answered with counts, zones and reasons, and change nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import structs
+
+from numalign.api.decode import decode
+from numalign.api.decode.structs import encode
+from numalign.api.errors import BadObject
+from numalign.api.nrt import normalise
+from numalign.scheduler import main
+from numalign.scheduler.capacity.messages import CapacityRequest, CapacityResponse
+from numalign.scheduler.capacity.service import MOST_SHAPES, CapacityService
+from tests import placing
+from tests.placing import Placing
+from tests.unit.placement.test_engine import node, report
+
+GUARANTEED = {"cpu": "6", "memory": "1Gi"}
+
+
+def cluster(**nodes: int) -> Placing:
+    """Nodes of two zones with so many CPUs each, and totals to match."""
+    made = Placing()
+    for name, cpus in nodes.items():
+        made.node(node(name, cpus=2 * cpus))
+        made.report(report(name, cpus=(cpus, cpus)))
+    return made
+
+
+def asked(known: Placing, **request: Any) -> CapacityResponse:
+    config = main.defaults()
+    service = CapacityService(known.cluster, {known.profile.name: known.profile}, config)
+    return asyncio.run(service.answer(decode.decode(CapacityRequest, request)))
+
+
+def test_counts_with_zones_and_reasons_for_groups_of_equal_nodes() -> None:
+    known = cluster(a=8, b=8, c=16)
+    before = placing.views(known.engine)
+    (found,) = asked(known, shapes=[{"name": "six", "requests": GUARANTEED}]).shapes
+    assert (found.count, found.bound) == (8, "exact")
+    small, large = found.nodes
+    assert (small.nodes, small.count) == (("a", "b"), 2)
+    assert [(zone.zone, zone.pods) for zone in large.zones] == [(0, 2), (1, 2)]
+    assert large.reason == "container container needs 6 CPUs in one NUMA zone, best zone has 4"
+    assert placing.views(known.engine) == before
+
+
+def test_nodes_by_name_and_label() -> None:
+    known = cluster(a=8, b=8)
+    (found,) = asked(known, shapes=[{"requests": GUARANTEED}], nodes={"names": ["b"]}).shapes
+    assert [each.nodes for each in found.nodes] == [("b",)]
+    (none,) = asked(known, shapes=[{"requests": GUARANTEED}], nodes={"selector": {"matchLabels": {"x": "y"}}}).shapes
+    assert (none.count, none.nodes) == (0, ())
+    with pytest.raises(BadObject, match="nowhere not known"):
+        asked(known, shapes=[{"requests": GUARANTEED}], nodes={"names": ["nowhere"]})
+
+
+def test_plugins_that_refuse_a_node_leave_nothing_there() -> None:
+    pod = {
+        "spec": {"nodeSelector": {"disk": "ssd"}, "containers": [{"name": "c", "resources": {"limits": GUARANTEED}}]}
+    }
+    (found,) = asked(cluster(a=8), shapes=[{"pod": pod}]).shapes
+    assert found.count == 0
+    assert found.nodes[0].reason == "node(s) didn't match Pod's node affinity/selector"
+
+
+def test_pods_that_keep_others_away_are_counted_as_an_upper_bound() -> None:
+    container = {"name": "c", "resources": {"limits": GUARANTEED}, "ports": [{"containerPort": 80, "hostPort": 80}]}
+    (found,) = asked(cluster(a=8), shapes=[{"spec": {"containers": [container]}}]).shapes
+    assert (found.count, found.bound) == (2, "at-most")
+
+
+def test_machines_and_reports_as_templates() -> None:
+    static = {
+        "topologyManagerPolicy": "single-numa-node",
+        "cpuManagerPolicy": "static",
+        "reservedSystemCPUs": "0",
+    }
+    answer = asked(
+        cluster(a=8),
+        shapes=[{"requests": GUARANTEED}],
+        templates=[
+            {"machine": "2x16", "kubelet": static},
+            {"name": "mine", "topology": _plain(normalise.encode(report("t")))},
+        ],
+    )
+    (found,) = answer.shapes
+    assert (found.count, found.nodes) == (0, ())
+    assert {each.nodes[0]: each.count for each in found.templates} == {"template-0": 4, "mine": 2}
+
+
+def _plain(thing: Any) -> Any:
+    return msgspec.json.decode(encode(thing))
+
+
+def test_an_instance_type_is_learnt_from_a_node_as_if_it_were_empty() -> None:
+    known = Placing()
+    labelled = node("a", cpus=16)
+    labels = {"node.kubernetes.io/instance-type": "m.large"}
+    known.node(structs.replace(labelled, metadata=structs.replace(labelled.metadata, labels=labels)))
+    known.report(report("a", cpus=(8, 8)))
+    answer = asked(known, shapes=[{"requests": GUARANTEED}], templates=[{"instanceType": "m.large"}])
+    assert answer.shapes[0].templates[0].count == 2
+    assert answer.notes == ("zones of instance type m.large as node a has them",)
+    with pytest.raises(BadObject, match="no node with a report has the label"):
+        asked(known, shapes=[{"requests": GUARANTEED}], templates=[{"instanceType": "unheard-of"}])
+
+
+@pytest.mark.parametrize("replicas, fits", [(4, "yes"), (5, "no")])
+def test_all_or_nothing(replicas: int, fits: str) -> None:
+    shape = {"name": "six", "requests": GUARANTEED, "replicas": replicas}
+    found = asked(cluster(a=8, b=8), shapes=[shape], allOrNothing=True).all_or_nothing
+    assert found is not None
+    assert found.fits == fits
+    assert sum(each.pods for each in found.placed) == (replicas if fits == "yes" else 0)
+
+
+BAD = {
+    "no shapes": ({"shapes": []}, "is empty"),
+    "two forms": ({"shapes": [{"requests": GUARANTEED, "pod": {"spec": {}}}]}, "exactly one of pod, spec and requests"),
+    "negative": ({"shapes": [{"requests": {"cpu": "-1"}}]}, "is negative"),
+    "too many shapes": ({"shapes": [{"requests": GUARANTEED}] * (MOST_SHAPES + 1)}, "split the request"),
+    "a template of nothing": ({"shapes": [{"requests": GUARANTEED}], "templates": [{}]}, "exactly one of machine"),
+    "an unknown machine": ({"shapes": [{"requests": GUARANTEED}], "templates": [{"machine": "x"}]}, "known are 2x16"),
+    "replicas": ({"shapes": [{"requests": GUARANTEED, "replicas": -1}]}, "replicas"),
+}
+
+
+@pytest.mark.parametrize("request_, why", BAD.values(), ids=BAD)
+def test_bad_requests_say_what_is_wrong(request_: dict[str, Any], why: str) -> None:
+    with pytest.raises(BadObject, match=why):
+        asked(cluster(a=8), **request_)
+
+
+def test_huge_amounts_fit_nowhere() -> None:
+    (found,) = asked(cluster(a=8), shapes=[{"requests": {"cpu": "9E", "memory": "9E"}}]).shapes
+    assert (found.count, found.bound) == (0, "exact")
