@@ -1,0 +1,1 @@
+"""Makes SVG of the structs of `moment`; no module knows of requests."""
