@@ -11,9 +11,10 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct
 
 from numalign.api import errors
-from numalign.api.attributes import coremap, deviceclasses, grammar, managers, podplacements
+from numalign.api.attributes import coremap, deviceclasses, directmode, grammar, managers, podplacements
 from numalign.api.attributes.coremap import Core
 from numalign.api.attributes.deviceclasses import DeviceCount
+from numalign.api.attributes.directmode import AppliedContainer, DeviceMinors, DirectMode
 from numalign.api.attributes.managers import KubeletBuild, ManagerPolicies, MemoryZone, ReservedMemory
 from numalign.api.attributes.podplacements import PodPlacement
 from numalign.api.attributes.repairs import Guess, GuessCode
@@ -38,6 +39,12 @@ class NodeFacts(Struct, frozen=True, kw_only=True):
     placements: tuple[PodPlacement, ...] | None = None
     kubelet_away: bool | None = None
     """True: the kubelet does not answer the agent, and everything else is as it was before."""
+    mode: DirectMode | None = None
+    """The agent enforces what the scheduler decides."""
+    minors: tuple[DeviceMinors, ...] | None = None
+    """The devices that it can hand out."""
+    applied: tuple[AppliedContainer, ...] | None = None
+    """What it did with each decision."""
 
 
 class Codec(NamedTuple):
@@ -63,6 +70,9 @@ CODECS: Final = {
     "numalign.io/default-cpus": Codec("default_cpus", cpuset.text, grammar.cpus),
     "numalign.io/memory": Codec("memory", managers.encode_memory_state, managers.decode_memory_state),
     "numalign.io/devices": Codec("devices", deviceclasses.encode, deviceclasses.decode),
+    "numalign.io/mode": Codec("mode", directmode.encode_mode, _once(directmode.decode_mode)),
+    "numalign.io/minors": Codec("minors", directmode.encode_minors, _once(directmode.decode_minors)),
+    "numalign.io/applied": Codec("applied", directmode.encode_applied, directmode.decode_applied),
     "numalign.io/placements": Codec("placements", podplacements.encode_placements, podplacements.decode_placements),
 }
 

@@ -9,6 +9,7 @@ from numalign.api.attributes import intent as annotations
 from numalign.api.attributes.intent import Intent
 from numalign.api.errors import BadObject
 from numalign.api.objects.meta import ObjectMeta
+from numalign.api.objects.pod import Pod
 
 INTENTS = st.builds(
     Intent,
@@ -17,9 +18,9 @@ INTENTS = st.builds(
 )
 
 
-def pod(**words: str) -> ObjectMeta:
+def pod(**words: str) -> Pod:
     found = {f"numalign.io/{name}": word for name, word in words.items()}
-    return ObjectMeta(name="web", namespace="shop", annotations=found)
+    return Pod(metadata=ObjectMeta(name="web", namespace="shop", annotations=found))
 
 
 def test_a_pod_without_annotations_has_no_intent() -> None:
@@ -32,7 +33,7 @@ def test_each_word_is_read_from_its_annotation() -> None:
 
 @given(INTENTS)
 def test_an_intent_is_read_back(intent: Intent) -> None:
-    words = {name: word for name, word in structs.asdict(intent).items() if word is not None}
+    words = {name: word for name, word in structs.asdict(intent).items() if isinstance(word, str)}
     assert annotations.intent(pod(**words)) == intent
 
 

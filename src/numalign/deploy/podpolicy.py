@@ -1,0 +1,135 @@
+"""The ValidatingAdmissionPolicy about pods for direct mode: wrong annotations are refused when a pod is created.
+
+`tools/rbacmanifest.py` writes it to examples/direct-mode-policy.yaml. CEL cannot read JSON, so the policy looks
+for the fields by regular expressions and refuses what is surely wrong; the scheduler checks everything else, and names
+the field. Only the scheduler writes the decision on a pod, with a Binding."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, Final
+
+from numalign.api.attributes import directresult, directspec
+from numalign.deploy.rights import ADMISSION
+
+NAME: Final = "numalign-direct-mode"
+MAPPING: Final = r"^\\s*\\{(.|\\n)*\\}\\s*$"
+WORDS: Final[tuple[tuple[str, str, Collection[str]], ...]] = (
+    ("zones", "policy", directspec.POLICIES),
+    ("zones", "scope", directspec.SCOPES),
+    ("zones", "exclusive", directspec.EXCLUSIVE),
+    ("zones", "strategy", directspec.STRATEGIES),
+    ("zones", "memory", directspec.MEMORY),
+    ("cpus", "required", directspec.BIND_POLICIES),
+    ("cpus", "preferred", directspec.BIND_POLICIES),
+    ("cpus", "exclusive", directspec.CPU_EXCLUSIONS),
+)
+"""Variable, field and its words."""
+ANNOTATIONS: Final = {"zones": directspec.TOPOLOGY_SPEC, "cpus": directspec.CPU_SPEC}
+
+
+def manifest() -> list[dict[str, Any]]:
+    """The policy and its binding."""
+    pods = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["pods"]}
+    policy = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {"resourceRules": [pods]},
+        "matchConditions": [{"name": "annotated", "expression": _annotated()}],
+        "variables": [
+            {"name": "now", "expression": _annotations("object")},
+            {"name": "before", "expression": f"oldObject != null ? {_annotations('oldObject')} : {{}}"},
+            *(
+                {"name": variable, "expression": f"variables.now[?'{annotation}'].orValue('')"}
+                for variable, annotation in ANNOTATIONS.items()
+            ),
+            {
+                "name": "names",
+                "expression": "object.spec.containers.map(c, c.name) + "
+                "(has(object.spec.initContainers) ? object.spec.initContainers.map(c, c.name) : [])",
+            },
+            {
+                "name": "excluded",
+                "expression": r"""variables.zones.find('"exclude"\\s*:\\s*\\[[^\\]]*').findAll('"[^"]*"')"""
+                """.filter(n, n != '"exclude"')""",
+            },
+        ],
+        "validations": [
+            *map(_shape, ANNOTATIONS),
+            *(_words(*each) for each in WORDS),
+            *_containers(),
+            _whole_cpus(),
+            _decision(),
+        ],
+    }
+    binding = {"policyName": NAME, "validationActions": ["Deny"]}
+    return [
+        {"apiVersion": ADMISSION, "kind": kind, "metadata": {"name": NAME}, "spec": spec}
+        for kind, spec in (("ValidatingAdmissionPolicy", policy), ("ValidatingAdmissionPolicyBinding", binding))
+    ]
+
+
+def _annotations(of: str) -> str:
+    return f"(has({of}.metadata.annotations) ? {of}.metadata.annotations : {{}})"
+
+
+def _annotated() -> str:
+    """Other pods cost no more than this."""
+    names = ", ".join(f"'{name}'" for name in (*directspec.SPECS, directresult.RESULT))
+    old = f"(oldObject != null && '{directresult.RESULT}' in {_annotations('oldObject')})"
+    return f"[{names}].exists(n, n in {_annotations('object')}) || {old}"
+
+
+def _field(variable: str, name: str = "") -> str:
+    return f"metadata.annotations[{ANNOTATIONS[variable]}]" + (f".{name}" if name else "")
+
+
+def _shape(variable: str) -> dict[str, str]:
+    text = f"variables.{variable}"
+    return {
+        "expression": f"{text} == '' || (size({text}) <= {directspec.LONGEST} && {text}.matches('{MAPPING}'))",
+        "message": f"{_field(variable)}: not a JSON object of at most {directspec.LONGEST} characters",
+    }
+
+
+def _words(variable: str, name: str, words: Collection[str]) -> dict[str, str]:
+    """Every value of a field of this name, unless it is an object: a container may have the name."""
+    start = rf'"{name}"\\s*:\\s*'
+    found = f"variables.{variable}.findAll('{start}[^{{\\\\s][^,}}]*')"
+    return {
+        "expression": f"{found}.all(f, f.matches('^{start}\"({'|'.join(words)})\"\\\\s*$'))",
+        "message": f"{_field(variable, name)}: not one of {', '.join(words)}",
+    }
+
+
+def _containers() -> list[dict[str, str]]:
+    at = _field("zones", "containers.exclude")
+    return [
+        {
+            "expression": """variables.excluded.all(n, variables.names.exists(c, '"' + c + '"' == n))""",
+            "message": f"{at}: the pod has no container of one of these names",
+        },
+        {
+            "expression": """!variables.names.all(c, ('"' + c + '"') in variables.excluded)""",
+            "message": f"{at}: every container is excluded",
+        },
+    ]
+
+
+def _whole_cpus() -> dict[str, str]:
+    requests = "has(c.resources) && has(c.resources.requests) && 'cpu' in c.resources.requests"
+    whole = "string(c.resources.requests['cpu']).matches('^[0-9]+(000m)?$')"
+    each = f"""('"' + c.name + '"') in variables.excluded || !({requests}) || {whole}"""
+    init = f"(!has(object.spec.initContainers) || object.spec.initContainers.all(c, {each}))"
+    return {
+        "expression": f"""!variables.cpus.matches('"required"') || (object.spec.containers.all(c, {each}) && {init})""",
+        "message": f"{_field('cpus', 'required')}: a container that is not excluded requests no whole number of CPUs",
+    }
+
+
+def _decision() -> dict[str, str]:
+    name = directresult.RESULT
+    return {
+        "expression": f"variables.now[?'{name}'].orValue('') == variables.before[?'{name}'].orValue('')",
+        "message": f"metadata.annotations[{name}]: only the scheduler writes it, when it binds the pod",
+        "reason": "Forbidden",
+    }
