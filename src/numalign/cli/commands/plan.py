@@ -1,0 +1,166 @@
+"""`numalign plan`: what policies make of a workload.
+
+Commands import what they call when they run, so that help stays fast."""
+
+from __future__ import annotations
+
+import os
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+from msgspec import structs
+
+from numalign.api.errors import BadObject
+from numalign.cli import output
+from numalign.cli.options import Policy
+from numalign.cli.output import Format
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numalign.plan.replay import Case, Run
+
+app = typer.Typer(no_args_is_help=True, help="Replay workloads and compare how policies pack them.")
+EVERY = "all"
+MOST_SEEDS = 10_000
+
+
+class PlanFormat(StrEnum):
+    """What `-o` accepts."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+    CSV = "csv"
+
+
+class Zones(StrEnum):
+    """What `--zones` accepts."""
+
+    ONE = "1"
+    TWO = "2"
+    FOUR = "4"
+
+
+class Reading(StrEnum):
+    """What `--read-requests` accepts."""
+
+    LISTED = "listed"
+    GUARANTEED = "guaranteed"
+
+
+class Setting(NamedTuple):
+    """What all cases of a study have in common."""
+
+    zones: int
+    whole_gpus: bool
+    topology_policy: Policy
+    requests: Reading
+
+
+@app.callback()
+def plan() -> None:
+    """Replay workloads and compare how policies pack them."""
+
+
+@app.command("replay", epilog="Example: numalign plan replay TRACE_DIR --list default --policy fgd --seeds 42-51")
+def replay(
+    trace_dir: Annotated[Path, typer.Argument(help="The folder with the lists of nodes and pods.", show_default=False)],
+    lists: Annotated[
+        str, typer.Option("--list", metavar="NAMES", help="Pod lists, separated by commas; all: every one.")
+    ] = "default",
+    policies: Annotated[
+        str, typer.Option("--policy", metavar="NAMES", help="Policies, separated by commas; all: every one.")
+    ] = "fgd",
+    zones: Annotated[Zones, typer.Option(help="NUMA zones of the larger machines.")] = Zones.ONE,
+    whole_gpus: Annotated[
+        bool, typer.Option("--whole-gpus", help="Leave out pods that share a GPU; always so with several zones.")
+    ] = False,
+    topology_policy: Annotated[
+        Policy, typer.Option("--topology-policy", help="What kubelets do with pods of whole GPUs.")
+    ] = Policy.RESTRICTED,
+    requests: Annotated[
+        Reading,
+        typer.Option("--read-requests", help="As listed: only GPUs are aligned; guaranteed: whole CPUs, too."),
+    ] = Reading.LISTED,
+    seeds: Annotated[str, typer.Option(metavar="SEEDS", help="Such as 42, 42-51 or 42,45-47.")] = "42",
+    workers: Annotated[
+        int, typer.Option(metavar="N", min=0, max=256, help="Processes; 0: as many as there are cores.")
+    ] = 0,
+    fmt: Annotated[PlanFormat, typer.Option("--output", "-o", help="Output format.")] = PlanFormat.TABLE,
+) -> None:
+    """Replay pod lists of a trace until the pods ask for 130 % of all GPUs, and print what each policy allocates.
+
+    Exit code: 0, or 2 if the trace cannot be read."""
+    from numalign.cli.display import planruns
+    from numalign.plan import replay as replays
+
+    setting = Setting(int(zones), whole_gpus, topology_policy, requests)
+    cases = _cases(trace_dir, lists, policies, setting, seeds)
+    found, start = list["Run"](), time.monotonic()
+    for run in replays.runs(trace_dir, cases, workers or os.cpu_count() or 1, time.monotonic):
+        found.append(run)
+        _say_progress(len(found), len(cases), time.monotonic() - start)
+    if fmt is PlanFormat.TABLE:
+        output.show(planruns.table(found))
+    elif fmt is PlanFormat.CSV:
+        output.show(planruns.csv(found))
+    else:
+        output.show(output.structured(found, Format(fmt.value)))
+
+
+def _cases(folder: Path, lists: str, written: str, setting: Setting, seeds: str) -> Sequence[Case]:
+    from numalign.plan import trace
+    from numalign.plan.replay import Case, check, policies
+
+    like = Case(
+        list="",
+        policy="",
+        seed=0,
+        zones=setting.zones,
+        whole_gpus=setting.whole_gpus,
+        topology_policy=setting.topology_policy.value,
+        requests=setting.requests.value,
+    )
+    cases = [
+        structs.replace(like, list=name, policy=policy, seed=seed)
+        for name in (trace.lists(folder) if lists == EVERY else _names(lists, "--list"))
+        for policy in (policies(like) if written == EVERY else _names(written, "--policy"))
+        for seed in _seeds(seeds)
+    ]
+    for case in cases:
+        check(case)
+    return cases
+
+
+def _names(written: str, option: str) -> list[str]:
+    names = [name.strip() for name in written.split(",")]
+    if not all(names):
+        raise BadObject("plan replay", written, option, "has an empty name; write names separated by commas")
+    return list(dict.fromkeys(names))
+
+
+def _seeds(written: str) -> list[int]:
+    found: dict[int, None] = {}
+    for part in written.split(","):
+        first, dash, last = part.strip().partition("-")
+        if not (first.isdecimal() and (last.isdecimal() or not dash)) or len(first + last) > 18:
+            raise BadObject("plan replay", written, "--seeds", f"{part!r} is no seed; write 42, 42-51 or 42,45-47")
+        lowest, highest = int(first), int(last or first)
+        if highest < lowest or highest - lowest >= MOST_SEEDS:
+            raise BadObject("plan replay", written, "--seeds", f"{part!r} is not a range of 1 to {MOST_SEEDS} seeds")
+        found |= dict.fromkeys(range(lowest, highest + 1))
+    return list(found)
+
+
+SOON = 2.0
+
+
+def _say_progress(done: int, wanted: int, seconds: float, said: list[float] = []) -> None:  # noqa: B006
+    """A line on stderr now and then."""
+    if seconds - (said[-1] if said else 0.0) >= SOON and done < wanted:
+        said.append(seconds)
+        output.say(f"{done:,} of {wanted:,} runs, about {seconds / done * (wanted - done):,.0f} s left")

@@ -1,0 +1,106 @@
+"""Nodes and pods of a trace as a cluster knows them: machines with NUMA zones, their reports, and pods with requests.
+
+`zoned` calls `nodes` and `pod`. Which machines have several zones is an assumption (`has_zones`): a machine counts as
+one with two sockets if it has as many CPUs as such servers have. What a machine offers is split evenly among its zones;
+the CPUs that its kubelet reserves come on top."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Final
+
+from msgspec import Struct, structs
+
+from numalign.api.decode import decode, quantity
+from numalign.api.nrt.nodetopology import NodeTopology
+from numalign.api.nrt.topologymanager import Policy
+from numalign.api.objects.meta import ObjectMeta
+from numalign.api.objects.node import Node, NodeStatus
+from numalign.api.objects.pod import Pod
+from numalign.kubelet import predicates, start
+from numalign.kubelet.machine.machine import Core, Device, DevicePlugin, Machine, Zone
+from numalign.kubelet.report import report
+from numalign.kubelet.settings import Settings
+from numalign.plan.trace import TraceNode
+from numalign.plan.workload import CPU, Shape
+
+GPU: Final = "nvidia.com/gpu"
+MIB: Final = 1 << 20
+TWO_SOCKETS: Final = frozenset({96_000, 104_000, 128_000})
+"""Thousandths of CPUs of servers with two sockets."""
+PHYSICAL: Final = (64_000, 2)
+"""CPUs and GPUs of one kind more."""
+THREADS: Final = 2
+MOST_PODS: Final = 1001
+"""As the published nodes offer."""
+LOCAL, REMOTE = 10, 21
+
+
+class Place(Struct, frozen=True):
+    """A node as the API server knows it, and its report."""
+
+    node: Node
+    topology: NodeTopology
+
+
+def has_zones(node: TraceNode) -> bool:
+    return node.gpus > 1 and (node.cpu_milli in TWO_SOCKETS or (node.cpu_milli, node.gpus) == PHYSICAL)
+
+
+def nodes(listed: Sequence[TraceNode], zones: int, policy: Policy) -> list[Place]:
+    """The nodes, of which the larger machines have so many zones."""
+    return [_named(node, _place(structs.replace(node, name=""), zones, policy)) for node in listed]
+
+
+def pod(shape: Shape, *, pinned: bool) -> Pod:
+    """A pod that asks for this. `pinned`: it is Guaranteed, so that kubelets pin its CPUs; it has to ask for memory."""
+    amounts = {"cpu": f"{shape.cpu_milli}m", "memory": f"{max(1, shape.memory_mib)}Mi"}
+    gpus = {GPU: str(shape.gpus)} if shape.gpus else {}
+    resources = {"requests": amounts | gpus, "limits": amounts | gpus if pinned else gpus}
+    spec = {"containers": [{"name": "main", "resources": resources}]}
+    return decode.decode(Pod, {"metadata": {"name": "pod", "uid": "pod"}, "spec": spec})
+
+
+def named(made: Pod, name: str) -> Pod:
+    return structs.replace(made, metadata=structs.replace(made.metadata, name=name, uid=name))
+
+
+def _named(node: TraceNode, place: Place) -> Place:
+    metadata = structs.replace(place.node.metadata, name=node.name)
+    return Place(structs.replace(place.node, metadata=metadata), structs.replace(place.topology, node=node.name))
+
+
+@lru_cache(maxsize=256)
+def _place(node: TraceNode, zones: int, policy: Policy) -> Place:
+    machine = _machine(node, zones if has_zones(node) else 1)
+    reserved = [zone.cores[0] for zone in machine.zones]
+    cpus = [cpu for core in reserved for cpu in core.cpus]
+    settings = Settings(
+        topology_policy=policy,
+        cpu_policy="static",
+        reserved_cpus=sum(1 << cpu for cpu in cpus),
+        reserved={"cpu": CPU * len(cpus)},
+        max_pods=MOST_PODS,
+    )
+    kubelet = start.start(machine, settings)
+    offered = predicates.allocatable(kubelet, kubelet.initial())
+    amounts = {resource: quantity.of(amount) for resource, amount in offered.items()}
+    amounts |= {"cpu": quantity.parse(f"{node.cpu_milli}m"), "pods": quantity.of(MOST_PODS)}
+    status = NodeStatus(capacity=amounts, allocatable=amounts)
+    made = Node(metadata=ObjectMeta(name=""), status=status)
+    return Place(made, report.of("", kubelet, kubelet.initial()))
+
+
+def _machine(node: TraceNode, zones: int) -> Machine:
+    """With a core more in each zone than the trace offers."""
+    threads = node.cpu_milli // CPU // zones + THREADS
+    made = []
+    for zone in range(zones):
+        first = zone * threads
+        cores = tuple(Core(zone, (cpu, cpu + 1)) for cpu in range(first, first + threads, THREADS))
+        distances = tuple(LOCAL if other == zone else REMOTE for other in range(zones))
+        made.append(Zone(zone, cores, node.memory_mib * MIB // zones, distances=distances))
+    devices = tuple(Device(f"gpu-{gpu}", (gpu * zones // max(1, node.gpus),)) for gpu in range(node.gpus))
+    plugins: Mapping[str, DevicePlugin] = {GPU: DevicePlugin(devices)} if devices else {}
+    return Machine("trace", tuple(made), plugins)
