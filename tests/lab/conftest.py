@@ -15,7 +15,9 @@ from numalign.lab.processes import Part
 from numalign.lab.spec import LabSpec
 from tests.conftest import require
 from tests.lab import agents, fleet, tales
+from tests.lab import installed as installing
 from tests.lab import labs as sharing
+from tests.lab.installed import Installed
 from tests.lab.labs import Labs
 from tests.lab.live import Live
 from tests.lab.tales import Tales
@@ -69,3 +71,16 @@ def cluster(live: Live) -> Iterator[Live]:
     """Without pods, before and after."""
     yield live
     live.clear()
+
+
+@pytest.fixture(scope="module")
+def installed(labs: Labs, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    return installing.shared(labs, tmp_path_factory.mktemp("probe"))
+
+
+@pytest.fixture
+def clean(installed: Installed) -> Iterator[Installed]:
+    """Without pods of other tests afterwards."""
+    yield installed
+    installed.kubectl("delete", "deployments,pods", "--all", "--force", "--grace-period=0")
+    installed.live.clear()

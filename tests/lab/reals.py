@@ -1,6 +1,6 @@
 """Labs with real containers, for any test that runs pods: start one, load images, use kubectl.
 
-    with reals.running(nodes=2, stock_scheduler=True) as live:
+    with reals.running(labs, nodes=2, stock_scheduler=True) as live:
         image = reals.load(live, archive)
         reals.kubectl(live, "apply", "-f", "-", stdin=manifest)
 
@@ -22,6 +22,7 @@ from numalign.lab.containers.images import Contents
 from numalign.lab.node import LabNode
 from numalign.lab.spec import LabSpec, NodeSpec
 from tests.conftest import require
+from tests.lab.labs import Labs
 from tests.lab.live import Live
 
 MACHINE = "2x16"
@@ -30,8 +31,10 @@ SOURCE = Path(__file__).parent / "probe" / "main.go"
 PATIENCE = 120.0
 
 
-def need(nodes: int = 2) -> None:
-    """Skip the test where such labs cannot run; fail where CI=true."""
+def need(labs: Labs, nodes: int = 2) -> None:
+    """Skip the test where a lab of this many nodes cannot run; fail where CI=true. Where its inotify instances are not
+    free, shared labs end, the one first that no test has used for the longest time."""
+    labs.make_room(preflight.instances(nodes, 0, containers=True))
     problem = preflight.missing(nodes, containers=True)
     require(not problem, f"what a lab with real containers runs on: {problem}")
 
@@ -41,9 +44,10 @@ def nodes_of(count: int, machine: str = MACHINE, **kubelet: Any) -> tuple[NodeSp
 
 
 @contextlib.contextmanager
-def running(nodes: int = 2, machine: str = MACHINE, **more: Any) -> Iterator[Live]:
-    """A lab of its own with this many equal nodes; `more` are fields of its specification."""
-    need(nodes)
+def running(labs: Labs, nodes: int = 2, *, later: int = 0, machine: str = MACHINE, **more: Any) -> Iterator[Live]:
+    """A lab of its own with this many equal nodes, with room for those that a test adds `later`; `more` are fields of
+    its specification."""
+    need(labs, nodes + later)
     named = {"name": f"real-{os.getpid()}", **more}
     with Live.up(LabSpec(nodes=nodes_of(nodes, machine), runtime="containerd", **named)) as live:
         yield live

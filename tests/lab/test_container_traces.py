@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from numalign.lab import preflight, state
+from numalign.lab import state
 from numalign.lab.containers import cgroups
 from numalign.lab.state import LabState
 from tests.lab import reals, traces
@@ -27,8 +27,7 @@ NAME = "ends"
 @pytest.fixture
 def home(labs: Labs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Labs of this test alone."""
-    labs.make_room(preflight.instances(1, 0, containers=True))
-    reals.need(nodes=1)
+    reals.need(labs, nodes=1)
     place = tmp_path / "labs"
     monkeypatch.setenv(state.INSTANCES.variable, str(place))
     yield place
@@ -93,7 +92,7 @@ slow = pytest.mark.slow
 @pytest.mark.parametrize("end", [killed, pytest.param(down, marks=slow), pytest.param(crashed, marks=slow)])
 def test_nothing_stays_of_a_lab_that_ends(end: Callable[[LabState], None], home: Path) -> None:
     sysctls = traces.sysctls()
-    up = numalign("lab", "up", "--name", NAME, "--runtime", "containerd", "--nodes", "1", "--no-controllers")
+    up = numalign("lab", "up", NAME, "--runtime", "containerd", "--nodes", "1", "--no-controllers")
     assert up.returncode == 0, up.stderr
     lab = state.INSTANCES.running(NAME)
     assert lab is not None
@@ -122,7 +121,7 @@ def program(pid: int) -> str:
 def test_nothing_stays_of_a_lab_that_does_not_come_up(home: Path) -> None:
     config = home.with_name("kubelet.yaml")
     config.write_text("cpuManagerPolicy: static\nreservedSystemCPUs: '0'\nfeatureGates: {NoSuchGate: true}\n")
-    wanted = ("--name", NAME, "--runtime", "containerd", "--nodes", "1", "--no-controllers")
+    wanted = (NAME, "--runtime", "containerd", "--nodes", "1", "--no-controllers")
     failed = numalign("lab", "up", *wanted, "--kubelet-config", str(config))
     assert failed.returncode == 1
     assert "unrecognized feature gate: NoSuchGate" in failed.stderr

@@ -17,8 +17,8 @@ from numalign.agent.sources.podresources import PodResources, PodResourcesClient
 from numalign.api.decode import cpuset
 from numalign.kube import errors
 from numalign.kube.resources import NODES, PODS
-from numalign.lab import preflight, up
 from numalign.lab import spec as specs
+from numalign.lab import up
 from numalign.lab.node import LabNode
 from tests.lab import reals, sockets
 from tests.lab.labs import Labs
@@ -28,8 +28,7 @@ from tests.lab.live import NAMESPACE, Live
 @pytest.fixture(scope="module")
 def real(labs: Labs, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     """Two nodes, kube-scheduler, and the probe's image on both; a test adds a third node."""
-    labs.make_room(preflight.instances(3, 0, containers=True))
-    with reals.running(nodes=2, stock_scheduler=True) as live:
+    with reals.running(labs, nodes=2, later=1, stock_scheduler=True) as live:
         assert reals.load(live, reals.probe_archive(tmp_path_factory.mktemp("probe"))) == reals.PROBE
         yield live
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec import structs
 
+from numalign.agent import main
+from numalign.agent.main import Places
+from numalign.agent.sources.checkpoints import DeviceCheckpoint
 from numalign.agent.sources.podresources import DeviceEntry, PodResources, PodResourcesClient, PodResourcesError
 from numalign.api.objects.pod import Pod
 from numalign.kube.resources import NODES
@@ -143,3 +147,37 @@ def test_a_kubelet_that_is_started_again_has_the_devices_again(offering: Live) -
     found = listed(offering)
     assert found["stays"] == before
     assert not set(before.containers[0].devices) & set(found["after"].containers[0].devices)
+
+
+OTHER_ROOT = f"{nodes.KUBELET_ROOT}/other"
+
+
+@pytest.fixture
+def rooted_elsewhere(offering: Live) -> Iterator[Live]:
+    """Its kubelet has another root folder, as that of k0s has."""
+    kubelet = offering.node(NODE).kubelet
+    usual = kubelet.program
+    kubelet.program = structs.replace(usual, command=(*usual.command, f"--root-dir={OTHER_ROOT}"))
+    kubelet.restart()
+    yield offering
+    offering.clear()
+    kubelet.program = usual
+    kubelet.restart()
+    until_healthy(offering, GPU, 8)
+
+
+def test_the_agent_finds_the_device_checkpoint_of_a_kubelet_with_another_root_folder(rooted_elsewhere: Live) -> None:
+    live = rooted_elsewhere
+    places = Places(host=Path("/proc", str(live.node(NODE).parts["runtime"].pid), "root"), kubelet=OTHER_ROOT)
+
+    async def checkpoint() -> DeviceCheckpoint | None:
+        async with main.snapshot_reader(places) as (reader, _):
+            readings = (await reader.look(fresh=True)).readings
+        healthy = [each for each in (readings.allocatable.devices if readings.allocatable else ()) if each.zones]
+        return readings.device_checkpoint if any(each.resource == GPU for each in healthy) else None
+
+    live.awaited(checkpoint, "the kubelet with another root folder offers no GPU")
+    uid = settled(live, "rooted", gpu="2").metadata.uid
+    found = live.run(checkpoint())
+    assert found is not None
+    assert len(found.state.held_by_pod(uid, GPU)) == 2

@@ -310,9 +310,9 @@ BARE: Mapping[str, Any] = {"memoryManagerPolicy": "None", "reservedMemory": []}
 
 
 @pytest.mark.slow
-def test_kubelets_without_an_agent_are_asked_through_the_api_server() -> None:
+def test_kubelets_without_an_agent_are_asked_through_the_api_server(labs: Labs) -> None:
     """Only in labs with real containers the API server has credentials for kubelets."""
-    reals.need(2)
+    reals.need(labs)
     machine = presets.machine("2x16")
     wanted = (spec.node("wrong", machine, more=WRONG), spec.node("bare", machine, more=BARE))
     lab = LabSpec(name=f"asked-{os.getpid()}", nodes=wanted, runtime="containerd", controllers=False)

@@ -1,151 +1,33 @@
 """An installation by Helm on real containers: agents report, pods are aligned, and what dies comes back.
 
-Two nodes with two zones of 16 CPUs, kube-scheduler, and our own images. The tests run in order and share the
-installation; the last one removes it."""
+The tests run in order and share the installation; the last one removes it."""
 
 from __future__ import annotations
 
 import json
 import os
 import signal
-import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from numalign.api.decode import cpuset
 from numalign.kubelet.machine import presets
 from numalign.lab import spec
-from tests import images, walks
-from tests.embedded import kubectl as programs
+from tests import walks
 from tests.lab import reals
-from tests.lab.live import Live
+from tests.lab.installed import CONTAINER, SPACE, Installed, deployment
 
 CHART = Path(__file__).parents[2] / "charts/numalign"
-SPACE = "numalign-system"
 ZONE_CPUS = 16
-CONTAINER = "train"
 PAGE = "docs/use/first-pod.md"
-IMAGE = "registry.example/train:1"
-"""As in examples/aligned.yaml."""
-
-
-class Installed:
-    """A lab with a release of the chart."""
-
-    def __init__(self, live: Live, helm: Path) -> None:
-        self.live, self._helm = live, helm
-
-    def helm(self, *words: str) -> str:
-        return self.ended(self.begun(*words))
-
-    def begun(self, *words: str) -> subprocess.Popen[str]:
-        """A command of Helm, which goes on beside the test."""
-        environment = {**os.environ, "KUBECONFIG": str(self.live.lab.kubeconfig)}
-        words = (str(self._helm), *words, "-n", SPACE)
-        return subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-
-    def ended(self, process: subprocess.Popen[str]) -> str:
-        said, _ = process.communicate(timeout=300)
-        assert process.returncode == 0, said
-        return said
-
-    def kubectl(self, *words: str, stdin: str = "") -> str:
-        return reals.kubectl(self.live, *words, stdin=stdin)
-
-    def tree(self, *words: str) -> Any:
-        return json.loads(self.kubectl("get", *words, "-o", "json"))
-
-    def until(self, holds: Callable[[], bool], otherwise: str) -> None:
-        async def look() -> bool:
-            return holds()
-
-        self.live.awaited(look, otherwise)
-
-    def create(self, name: str, cpus: int, **pod: Any) -> None:
-        self.kubectl("create", "-f", "-", stdin=json.dumps(aligned(name, cpus, **pod)))
-
-    def phase(self, name: str) -> str:
-        status = self.tree("pod", name)["status"]
-        return f"{status['phase']} {status.get('reason', '')}".strip()
-
-    def runs(self, name: str) -> None:
-        self.until(lambda: self.phase(name) != "Pending", f"{name} is pending")
-        assert self.phase(name) == "Running"
-
-    def report(self, node: str) -> Any:
-        return self.tree("noderesourcetopologies", node)
-
-    def leader(self) -> str:
-        """The process that holds the scheduler's lease: its pod, and a number of its own."""
-        return str(self.tree("lease", "numalign-scheduler", "-n", SPACE)["spec"]["holderIdentity"])
-
-
-def aligned(name: str, cpus: int, **pod: Any) -> dict[str, Any]:
-    amounts = {"cpu": str(cpus), "memory": "64Mi"}
-    container = {
-        "name": CONTAINER,
-        "image": reals.PROBE,
-        "args": ["wait"],
-        "resources": {"requests": amounts, "limits": amounts},
-    }
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "labels": {"app": name}},
-        "spec": {
-            "schedulerName": "numalign",
-            "containers": [container],
-            "terminationGracePeriodSeconds": 0,
-            **pod,
-        },
-    }
-
-
-def deployment(name: str, replicas: int, cpus: int) -> str:
-    pod = aligned(name, cpus)
-    made = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name},
-        "spec": {
-            "replicas": replicas,
-            "selector": {"matchLabels": {"app": name}},
-            "template": {"metadata": pod["metadata"], "spec": pod["spec"]},
-        },
-    }
-    return json.dumps(made)
-
-
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
-    reals.need()
-    archives = images.archives().values()
-    helm = programs.program("helm3")
-    assert helm is not None
-    with reals.running(nodes=2, stock_scheduler=True) as live:
-        probe = reals.probe_archive(tmp_path_factory.mktemp("probe"))
-        for archive in (*archives, probe):
-            reals.load(live, archive)
-        reals.load(live, probe, IMAGE)
-        yield Installed(live, helm)
-
-
-@pytest.fixture
-def clean(installed: Installed) -> Iterator[Installed]:
-    """Without pods of other tests afterwards."""
-    yield installed
-    installed.kubectl("delete", "deployments,pods", "--all", "--force", "--grace-period=0")
-    installed.live.clear()
 
 
 def test_the_page_about_the_first_pod_shows_what_its_commands_print(installed: Installed, tmp_path: Path) -> None:
     """The page installs and uninstalls; what follows here installs again."""
-    programs = {"kubectl": installed.live.lab.tools / "kubectl", "helm": installed._helm}
+    programs = {"kubectl": installed.live.lab.tools / "kubectl", "helm": installed.program}
     programs["numalign"] = Path(sys.executable).parent / "numalign"
     with walks.shell(tmp_path, programs, KUBECONFIG=str(installed.live.lab.kubeconfig)) as shell:
         assert walks.walk(walks.ROOT / PAGE, shell) > 0
@@ -186,7 +68,7 @@ def test_a_deployment_that_cannot_be_aligned_waits_and_describe_names_container_
     """By totals every node has room for it: 30 CPUs are free on each."""
     clean.kubectl("apply", "-f", "-", stdin=deployment("large", 2, ZONE_CPUS + 4))
 
-    wanted = f"cannot align container (container {CONTAINER} needs {ZONE_CPUS + 4} CPUs in one zone, best zone has"
+    wanted = f"cannot align container (container {CONTAINER} needs {ZONE_CPUS + 4} CPUs in one NUMA zone, best zone has"
 
     def told() -> bool:
         pods = clean.kubectl("get", "pods", "-l", "app=large", "-o", "name").split()

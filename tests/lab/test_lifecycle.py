@@ -44,7 +44,7 @@ def numalign(line: str) -> subprocess.CompletedProcess[str]:
 
 
 def up(name: str) -> LabState:
-    done = numalign(f"lab up --name {name} {SMALL}")
+    done = numalign(f"lab up {name} {SMALL}")
     assert done.returncode == 0, done.stderr
     found = state.INSTANCES.running(name)
     assert found is not None
@@ -92,7 +92,7 @@ def test_what_ends_on_a_node_is_started_again(first: LabState) -> None:
 
 
 def test_a_second_lab_runs_beside_the_first_and_down_leaves_nothing_of_it(first: LabState, home: Path) -> None:
-    assert "already" in numalign(f"lab up --name first {SMALL}").stderr
+    assert "already" in numalign(f"lab up first {SMALL}").stderr
     second = up("second")
     assert running(second) == [piece.title for piece in second.pieces]
     assert mounted(home / "second")
@@ -116,7 +116,7 @@ def test_nothing_survives_a_lab_that_is_killed(first: LabState, home: Path) -> N
 def test_a_lab_that_does_not_come_up_says_why_and_keeps_its_logs(home: Path, tmp_path: Path) -> None:
     config = tmp_path / "kubelet.yaml"
     config.write_text(f"{STATIC}featureGates: {{NoSuchGate: true}}\n")
-    failed = numalign(f"lab up --name broken {SMALL} --kubelet-config {config}")
+    failed = numalign(f"lab up broken {SMALL} --kubelet-config {config}")
     assert failed.returncode == 1
     assert "unrecognized feature gate: NoSuchGate" in failed.stderr
     assert "lab logs --name broken" in failed.stderr
