@@ -21,3 +21,21 @@ def require(condition: object, what: str) -> None:
     if os.environ.get(IN_PIPELINE) == "true":
         pytest.fail(f"a pipeline has to provide {what}", pytrace=False)
     pytest.skip(f"needs {what}")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        name = shared(item) if isinstance(item, pytest.Function) else None
+        if name is not None:
+            item.add_marker(pytest.mark.xdist_group(name))
+
+
+def shared(item: pytest.Function) -> str | None:
+    """The name of what the test shares with others, a server for example, if it does. One worker runs all of these
+    tests, because every worker would start another server."""
+    kinds = {name: found[-1] for name, found in item._fixtureinfo.name2fixturedefs.items() if found[-1].baseid}
+    session = {name for name, found in kinds.items() if found.scope == "session"}
+    if first := min((name for name in session if session.isdisjoint(kinds[name].argnames)), default=""):
+        chosen = item.callspec.params.get(first, "") if hasattr(item, "callspec") else ""
+        return f"{first} {chosen}".strip()
+    return item.path.stem if any(found.scope == "module" for found in kinds.values()) else None

@@ -6,6 +6,7 @@ from hypothesis.strategies import SearchStrategy
 from numalign.api.attributes.attributes import NodeFacts
 from numalign.api.attributes.coremap import Core
 from numalign.api.attributes.deviceclasses import DeviceCount
+from numalign.api.attributes.directmode import FEATURES, AppliedContainer, DeviceMinors, DirectMode
 from numalign.api.attributes.managers import KubeletBuild, ManagerPolicies, MemoryZone
 from numalign.api.attributes.podplacements import HeldDevices, Holding, MemoryBlock, PodPlacement
 from numalign.api.decode import cpuset
@@ -121,6 +122,18 @@ POLICIES_OF_MANAGERS = st.builds(ManagerPolicies, cpu=TEXT, cpu_options=OPTIONS,
 BUILDS = st.builds(KubeletBuild, version=TEXT, feature_gates=st.dictionaries(TEXT, st.booleans(), max_size=3))
 RESERVED_MEMORY = st.dictionaries(ZONE_IDS, st.dictionaries(MEMORY_TYPES, SIZES, max_size=2), max_size=3)
 
+MINORS = st.dictionaries(st.tuples(TEXT, st.just(0) | ZONE_SETS), CPU_SETS.filter(bool), max_size=4).map(
+    lambda found: tuple(sorted(DeviceMinors(name, zones, minors) for (name, zones), minors in found.items()))
+)
+APPLIED = st.dictionaries(st.tuples(TEXT, TEXT), st.tuples(CPU_SETS, ZONE_SETS), max_size=4).map(
+    lambda found: tuple(
+        sorted(
+            AppliedContainer(uid=uid, container=name, cpus=cpus, mems=mems)
+            for (uid, name), (cpus, mems) in found.items()
+        )
+    )
+)
+
 FACTS: SearchStrategy[NodeFacts] = st.builds(
     NodeFacts,
     managers=st.none() | POLICIES_OF_MANAGERS,
@@ -132,6 +145,9 @@ FACTS: SearchStrategy[NodeFacts] = st.builds(
     memory=st.none() | MEMORY,
     devices=st.none() | DEVICES,
     placements=st.none() | PLACEMENTS,
+    mode=st.none() | st.builds(DirectMode, st.frozensets(st.sampled_from(FEATURES))),
+    minors=st.none() | MINORS,
+    applied=st.none() | APPLIED,
 )
 CONTAINERS = st.builds(placementcodec.ContainerRef, TEXT, TEXT, TEXT)
 

@@ -26,7 +26,8 @@ BLOCK: Final = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ENDS: Final = re.compile(r"#\s*exit code (\d+)\s*$")
 LOOKS: Final = re.compile(
     r"(kubectl (-n \S+ )?(get|describe|logs|wait|rollout status|top|auth)|helm (list|status|history)"
-    r"|numalign (explain|topology|doctor|deploy (status|diff|wait|validate)|scheduler state|cluster status))\b"
+    r"|numalign (explain|why|topology|nodes|doctor"
+    r"|deploy (status|diff|wait|validate)|scheduler state|cluster status))\b"
 )
 PATIENCE: Final = 90.0
 PAUSE: Final = 0.5
@@ -37,6 +38,8 @@ DIFFERENT: Final = (
     # A pod of a Deployment, then one of a DaemonSet or ReplicaSet.
     (re.compile(r"-[0-9a-f]{8,10}-[a-z0-9]{5}\b"), "-HASH"),
     (re.compile(r"(?<=-agent)-[a-z0-9]{5}\b"), "-HASH"),
+    # Progress, which only a command that takes a while shows.
+    (re.compile(r"^starting .+; waiting for .+\n", re.MULTILINE), ""),
 )
 
 

@@ -53,6 +53,48 @@ CASES: Final[dict[str, tuple[Object, Release]]] = {
         },
         ALL_APIS,
     ),
+    "an expander": (
+        {
+            "scheduler": {"expanderPort": 8444, "tls": {"secretName": "server"}},
+            "networkPolicy": {"enabled": True},
+        },
+        PLAIN,
+    ),
+    "an expander beside an extender": (
+        {
+            "scheduler": {
+                "mode": "extender",
+                "expanderPort": 8444,
+                "tls": {"secretName": "server"},
+                "extender": {"clientCaSecret": "clients"},
+            }
+        },
+        PLAIN,
+    ),
+    "provisioning requests": ({"scheduler": {"provisioningClass": "capacity.numalign.io"}}, PLAIN),
+    "provisioning requests at an extender": (
+        {
+            "scheduler": {
+                "mode": "extender",
+                "tls": {"secretName": "server"},
+                "extender": {"clientCaSecret": "clients"},
+                "provisioningClass": "capacity.numalign.io",
+            }
+        },
+        PLAIN,
+    ),
+    "a recording": ({"scheduler": {"recording": {"enabled": True, "size": "1Gi", "age": "90m"}}}, PLAIN),
+    "a recording of an extender, which has none": (
+        {
+            "scheduler": {
+                "mode": "extender",
+                "recording": {"enabled": True},
+                "tls": {"secretName": "server"},
+                "extender": {"clientCaSecret": "clients"},
+            }
+        },
+        PLAIN,
+    ),
     "one replica without lease": (
         {"scheduler": {"replicas": 1, "config": {"leaderElection": {"leaderElect": False}}}},
         PLAIN,

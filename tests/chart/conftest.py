@@ -22,3 +22,9 @@ def program(name: str) -> Path:
 def helm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Helm:
     """Helm 3 and Helm 4."""
     return Helm(program(request.param), tmp_path_factory.mktemp(request.param))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.built)

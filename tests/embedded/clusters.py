@@ -20,7 +20,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-PATIENCE: Final = 60.0
+PATIENCE: Final = 180.0
+"""Seconds. A machine that runs many tests at a time takes long to start a process."""
 LOOK: Final = 0.02
 NAME: Final = "tested"
 
@@ -34,7 +35,7 @@ class Up(Struct, frozen=True):
         tree = json.loads(self.kubeconfig.read_bytes())
         authority = b64decode(tree["clusters"][0]["cluster"]["certificate-authority-data"]).decode()
         connection = http.client.HTTPSConnection(
-            self.url.removeprefix("https://"), timeout=10, context=ssl.create_default_context(cadata=authority)
+            self.url.removeprefix("https://"), timeout=60, context=ssl.create_default_context(cadata=authority)
         )
         with contextlib.closing(connection):
             token = tree["users"][0]["user"]["token"]

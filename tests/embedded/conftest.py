@@ -13,6 +13,8 @@ from tests.embedded.clusters import Up
 from tests.embedded.kubectl import Kubectl
 from tests.embedded.realserver import RealServer
 
+BUILT = {"real_server", "anywhere"}
+"""Fixtures that run a program that Go builds."""
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
@@ -58,3 +60,9 @@ def here(anywhere: Kubectl, embedded: Up, request: pytest.FixtureRequest) -> Kub
     """kubectl in a namespace of the test's own."""
     number = f"{zlib.crc32(request.node.nodeid.encode()):x}"
     return anywhere._replace(namespace=embedded.namespace(f"test-{number}"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if isinstance(item, pytest.Function) and BUILT.intersection(item.fixturenames):
+            item.add_marker(pytest.mark.built)

@@ -91,6 +91,47 @@ THINGS = definition(
     ],
 )
 
+CONDITION = struct(
+    "lastTransitionTime message reason status type",
+    lastTransitionTime={"type": "string", "format": "date-time"},
+    message={"type": "string", "maxLength": 32768},
+    observedGeneration={"type": "integer", "format": "int64", "minimum": 0},
+    reason={"type": "string", "minLength": 1, "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"},
+    status={"type": "string", "enum": ["True", "False", "Unknown"]},
+    type=TEXT,
+)
+POD_SET = struct(
+    "count podTemplateRef", count={"type": "integer", "minimum": 1}, podTemplateRef=struct("name", name=TEXT)
+)
+PROVISIONING_REQUESTS = definition(
+    "autoscaling.x-k8s.io",
+    "ProvisioningRequest",
+    "provisioningrequests",
+    "Namespaced",
+    [
+        version(
+            "v1",
+            struct(
+                "spec",
+                spec=struct(
+                    "podSets provisioningClassName",
+                    podSets=listed(POD_SET, minItems=1, maxItems=32),
+                    provisioningClassName=TEXT,
+                    parameters={"type": "object", "additionalProperties": {"type": "string", "maxLength": 255}},
+                ),
+                status=struct(
+                    "",
+                    conditions=listed(
+                        CONDITION, **{"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
+                    ),
+                ),
+            ),
+            storage=True,
+            subresources={"status": {}},
+        )
+    ],
+)
+
 # One field for every rule that a schema can have.
 ALTERNATIVES: list[Tree] = [{"required": ["a"]}, {"required": ["b"]}]
 AB: Tree = {"type": "object", "properties": {"a": TEXT, "b": TEXT}}

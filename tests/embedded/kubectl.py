@@ -15,7 +15,8 @@ from typing import Final, NamedTuple
 from numalign.lab import build
 
 FLAGS: Final = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-PATIENCE: Final = 30
+PATIENCE: Final = 200
+"""Seconds: longer than what tests let kubectl itself wait for, on a machine that runs many of them at a time."""
 
 
 def program(name: str = "kubectl") -> Path | None:

@@ -55,6 +55,7 @@ def test_random_histories_over_http_agree_with_the_model(address: Address) -> No
     play(address.url, "", examples=10)
 
 
+@pytest.mark.built
 @pytest.mark.slow
 def test_random_histories_on_the_real_server_agree_with_the_same_model(tmp_path: Path) -> None:
     programs = realserver.programs()
@@ -75,6 +76,7 @@ FURNITURE = (
 OURS_ALONE = {"a log", "a custom object that is not there"}
 
 
+@pytest.mark.built
 @pytest.mark.slow
 def test_the_real_server_refuses_in_the_same_words(tmp_path: Path) -> None:
     programs = realserver.programs()

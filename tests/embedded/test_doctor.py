@@ -255,6 +255,13 @@ async def two_schedulers(ward: Ward) -> None:
     await ward.clock.sleep(10)
 
 
+async def claims(ward: Ward) -> None:
+    wanted = {"cpu": "1", "memory": "1Gi"}
+    needs = [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]
+    ward.create(pod("one", wanted, schedulerName="numalign", resourceClaims=needs), pod("other", wanted))
+    await ward.clock.sleep(10)
+
+
 async def old_agents(ward: Ward) -> None:
     name = {"name": "numalign-agent", "namespace": HOME}
     template = {"template": {"metadata": {"labels": {"app.kubernetes.io/version": "0.0.1"}}}}
@@ -347,6 +354,7 @@ FAULTS: Final[dict[str, Fault]] = {
     "scheduler-config-invalid": Fault(happens=bad_configuration, seen="profiles[0].schedulerName"),
     "scheduler-unavailable": Fault(happens=scheduler_without_room, seen="0 of 1 replicas"),
     "scheduler-leaderless": Fault(happens=abandoned_lease, seen="a renewed it 100 s ago"),
+    "pods-need-kube-scheduler": Fault(happens=claims, seen="1 pods use resource claims"),
     "schedulers-mixed": Fault(happens=two_schedulers, seen="default-scheduler and numalign"),
     "program-versions-differ": Fault(happens=old_agents, seen="0.0.1 (DaemonSet"),
     "rbac-short": Fault(happens=fewer_rights, seen="may not create pods/binding"),

@@ -73,7 +73,7 @@ def test_a_pod_that_waits_is_explained_with_what_would_help(up: Up) -> None:
     code, text = typed(up, "explain pod late")
     said = " ".join(text.split())
     assert code == 1
-    assert "2 container main needs 2 nvidia.com/gpu in one zone, best zone has 1 node-0, node-1" in said
+    assert "2 container main needs 2 nvidia.com/gpu in one NUMA zone, best zone has 1 node-0, node-1" in said
     assert "it says Unschedulable: 0/2 nodes are available:" in said
     assert "It would fit on node-0 without pod train-" in said
     assert "which holds 3 nvidia.com/gpu in zone" in said
@@ -107,7 +107,7 @@ def test_a_gated_pod_is_told_to_be(up: Up) -> None:
 def test_who_published_what_and_how_long_ago(up: Up) -> None:
     code, text = typed(up, "topology")
     assert code == 0
-    assert [line.split()[0] for line in text.splitlines()[2:4]] == ["node-0", "node-1"]
+    assert [line.split()[0] for line in text.splitlines()[1:3]] == ["node-0", "node-1"]
     assert "1+1" in text
     told = json.loads(typed(up, "topology node-0 -o json")[1])
     assert told["report"]["publisher"] == "numalign"
@@ -135,3 +135,38 @@ def test_the_demo_leaves_its_cluster_up_where_that_is_wanted(tmp_path: Path, mon
         assert running.running("demo") is not None
     finally:
         running.end("demo")
+
+
+def test_a_pod_that_no_scheduler_serves_is_told_so_before_all_else(up: Up) -> None:
+    up.call("POST", PODS, trainer("alone", 1, schedulerName="my-own"))
+    try:
+        code, text = typed(up, "explain pod alone")
+        assert code == 1
+        said = " ".join(text.split())
+        assert "it has no PodScheduled condition and no event. Does a scheduler named my-own run?" in said
+        assert "Pods here were scheduled under numalign" in said
+    finally:
+        up.call("DELETE", f"{PODS}/alone", {"gracePeriodSeconds": 0})
+
+
+def test_the_pods_that_a_shape_would_preempt_are_those_that_go(up: Up, tmp_path: Path) -> None:
+    classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
+    kind = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "prod"}, "value": 1000}
+    up.call("POST", classes, kind)
+    for number in range(4):
+        # Pods that started in the same second are equally important, and any of them may go.
+        pod = up.call("GET", f"{PODS}/train-{number}")[1]
+        pod["status"]["startTime"] = f"2026-01-0{number + 1}T00:00:00Z"
+        assert up.call("PUT", f"{PODS}/train-{number}/status", pod)[0] == 200
+    urgent = trainer("urgent", 4, priorityClassName="prod")
+    file = tmp_path / "urgent.yaml"
+    file.write_text(yaml.safe_dump(urgent))
+    code, text = typed(up, f"explain shape -f {file} -o json")
+    (foretold,) = json.loads(text)["preemptions"]
+    assert code == 0
+    before = {pod["metadata"]["name"] for pod in up.call("GET", PODS)[1]["items"]}
+    up.call("POST", PODS, urgent)
+    clusters.awaited(lambda: up.call("GET", f"{PODS}/urgent")[1]["status"].get("phase") == "Running")
+    gone = before - {pod["metadata"]["name"] for pod in up.call("GET", PODS)[1]["items"]}
+    assert {f"default/{name}" for name in gone} == set(foretold["victims"])
+    assert up.call("GET", f"{PODS}/urgent")[1]["spec"]["nodeName"] == foretold["node"]

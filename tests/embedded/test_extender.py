@@ -21,6 +21,7 @@ from msgspec import Struct
 from numalign.lab import controlplane
 from numalign.process import certificates
 from numalign.process.certificates import Validity
+from numalign.scheduler.http import extenderserver
 from tests.conftest import require
 from tests.embedded import clusters, kubectl
 from tests.embedded.clusters import Up
@@ -53,7 +54,11 @@ class Keys(Struct, frozen=True):
 
 @pytest.fixture(scope="module")
 def keys(tmp_path_factory: pytest.TempPathFactory) -> Keys:
-    found = Keys(tmp_path_factory.mktemp("keys"))
+    return make_keys(tmp_path_factory.mktemp("keys"))
+
+
+def make_keys(folder: Path) -> Keys:
+    found = Keys(folder)
     issuer = certificates.authority("test", Validity.of(datetime.now(UTC)))
     found.authority.write_text(issuer.certificate())
     for place, pair in (
@@ -65,11 +70,15 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Keys:
     return found
 
 
+ALONE = "extender run --pages-port 0 --port"
+BESIDE = "scheduler run --port 0 --extender --extender-port"
+
+
 @contextlib.contextmanager
-def extending(folder: Path, up: Up, keys: Keys) -> Iterator[str]:
+def extending(folder: Path, up: Up, keys: Keys, line: str = ALONE) -> Iterator[str]:
     """An extender of the cluster; its URL."""
     port = controlplane.free_port()
-    process = started(folder, up, keys, port)
+    process = started(folder, up, keys, port, line)
     try:
         yield f"https://127.0.0.1:{port}"
     finally:
@@ -77,10 +86,10 @@ def extending(folder: Path, up: Up, keys: Keys) -> Iterator[str]:
         assert process.wait(30) == 0
 
 
-def started(folder: Path, up: Up, keys: Keys, port: int) -> subprocess.Popen[bytes]:
+def started(folder: Path, up: Up, keys: Keys, port: int, line: str = ALONE) -> subprocess.Popen[bytes]:
     """An extender that answers."""
     words = (
-        f"extender run --kubeconfig {up.kubeconfig} --port {port} --pages-port 0 --client-ca {keys.authority}"
+        f"{line} {port} --kubeconfig {up.kubeconfig} --client-ca {keys.authority}"
         f" --tls-certificate {keys.server('crt')} --tls-key {keys.server('key')}"
     )
     with (folder / "extender.log").open("ab") as said:
@@ -93,7 +102,7 @@ def answers(url: str, keys: Keys, body: bytes = b'{"Pod":{},"NodeNames":[]}', pa
     """The status code; 0: no server listens."""
     request = urllib.request.Request(url + path, body, {"Content-Type": "application/json"})
     try:
-        with urllib.request.urlopen(request, timeout=10, context=keys.context()) as answer:
+        with urllib.request.urlopen(request, timeout=60, context=keys.context()) as answer:
             json.loads(answer.read())
             return int(answer.status)
     except urllib.error.HTTPError as problem:
@@ -127,7 +136,7 @@ def command(folder: Path, up: Up, keys: Keys, url: str, option: str) -> list[str
     return [str(program), f"--config={file}", "--secure-port=0"]
 
 
-def workload(name: str, replicas: int, **wants: str) -> str:
+def workload(name: str, replicas: int, scheduler: str = "default-scheduler", **wants: str) -> str:
     labels = {"app": name}
     container = {"name": "main", "image": "a", "resources": {"limits": {"memory": "100Mi", **wants}}}
     return yaml.safe_dump(
@@ -138,14 +147,18 @@ def workload(name: str, replicas: int, **wants: str) -> str:
             "spec": {
                 "replicas": replicas,
                 "selector": {"matchLabels": labels},
-                "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+                "template": {
+                    "metadata": {"labels": labels},
+                    "spec": {"schedulerName": scheduler, "containers": [container]},
+                },
             },
         }
     )
 
 
 NO_ZONE = (
-    "0/4 nodes are available: 4 cannot align container (container main needs 10 CPUs in one zone, best zone has 6..."
+    "0/4 nodes are available: 4 cannot align container "
+    "(container main needs 10 CPUs in one NUMA zone, best zone has 6..."
 )
 
 
@@ -161,14 +174,103 @@ def test_a_burst_through_the_extender_fills_every_zone_and_nothing_bounces(
     ):
         client = anywhere._replace(kubeconfig=up.kubeconfig)
         client.said("apply -f -", workload("train", 10, cpu="10"))
-        client.said("wait deployment/train --for=jsonpath={.status.readyReplicas}=8 --timeout=25s")
+        client.said("wait deployment/train --for=jsonpath={.status.readyReplicas}=8 --timeout=170s")
         client.said("create deployment plain --image=a --replicas=20")
-        client.said("rollout status deployment/plain --timeout=25s")
+        client.said("rollout status deployment/plain --timeout=170s")
         clusters.awaited(lambda: len(waiting(client)) == 2)
         reason = "get pod {} -o jsonpath={{.status.conditions[0].message}}"
         clusters.awaited(lambda: all(client.said(reason.format(name)) for name in waiting(client)))
         told = [client.said(reason.format(name)) for name in waiting(client)]
     assert told == [Like(NO_ZONE)] * 2
+    assert complaints(log) == []
+
+
+def priority_class(name: str, value: int) -> str:
+    return json.dumps(
+        {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": name},
+            "value": value,
+        }
+    )
+
+
+def lone(name: str, priority: str, cpu: str) -> str:
+    """A pod without a controller."""
+    container = {"name": "main", "image": "a", "resources": {"limits": {"memory": "100Mi", "cpu": cpu}}}
+    spec = {"priorityClassName": priority, "containers": [container], "terminationGracePeriodSeconds": 0}
+    return json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec})
+
+
+def test_kube_scheduler_evicts_the_victims_that_make_room_in_one_zone(
+    tmp_path: Path, anywhere: Kubectl, keys: Keys
+) -> None:
+    """Two zones with 16 CPUs, in each a pod of priority 1 and one of priority 5 with 7 CPUs. kube-scheduler alone would
+    evict the two of priority 1, one of each zone, and the kubelet would reject the preemptor."""
+    with (
+        clusters.up(tmp_path, "--nodes 1 --machine 2x16 --no-blind-scheduler") as up,
+        extending(tmp_path, up, keys) as url,
+        scheduling(tmp_path, command(tmp_path, up, keys, url, "")) as log,
+    ):
+        client = anywhere._replace(kubeconfig=up.kubeconfig)
+        for name, value in (("low", 1), ("middle", 5), ("high", 10)):
+            client.said("create -f -", priority_class(name, value))
+        for name, priority in (("a", "low"), ("b", "middle"), ("c", "low"), ("d", "middle")):
+            client.said("create -f -", lone(name, priority, "7"))
+            client.said(f"wait pod/{name} --for=jsonpath={{.status.phase}}=Running --timeout=170s")
+        client.said("create -f -", lone("preemptor", "high", "14"))
+        client.said("wait pod/preemptor --for=jsonpath={.status.phase}=Running --timeout=170s")
+        left = client.said("get pods -o jsonpath={.items[*].metadata.name}").split()
+        assert sorted(left) in (["a", "b", "preemptor"], ["c", "d", "preemptor"])
+    assert complaints(log) == []
+
+
+@pytest.mark.parametrize("preemption", ["numalign", "none"])
+def test_pods_are_evicted_for_room_in_a_zone_if_numalign_is_to(
+    tmp_path: Path, anywhere: Kubectl, keys: Keys, preemption: str
+) -> None:
+    """Each of two zones with 16 CPUs has a pod of 10. By totals a third one fits; in no zone it does."""
+    with (
+        clusters.up(tmp_path, "--nodes 1 --machine 2x16 --no-blind-scheduler") as up,
+        extending(tmp_path, up, keys, f"extender run --preemption {preemption} --pages-port 0 --port") as url,
+        scheduling(tmp_path, command(tmp_path, up, keys, url, "")) as log,
+    ):
+        client = anywhere._replace(kubeconfig=up.kubeconfig)
+        for name, value in (("low", 1), ("high", 10)):
+            client.said("create -f -", priority_class(name, value))
+        for name in ("a", "b"):
+            client.said("create -f -", lone(name, "low", "10"))
+            client.said(f"wait pod/{name} --for=jsonpath={{.status.phase}}=Running --timeout=170s")
+        client.said("create -f -", lone("preemptor", "high", "10"))
+        if preemption == "numalign":
+            client.said("wait pod/preemptor --for=jsonpath={.status.phase}=Running --timeout=170s")
+            events = client.said("get events --field-selector=reason=Preempted -o name").split()
+            left = client.said("get pods -o jsonpath={.items[*].metadata.name}").split()
+            assert (len(events), len(left)) == (1, 2)
+        else:
+            client.said("wait pod/preemptor --for=jsonpath={.status.conditions[0].reason}=Unschedulable --timeout=170s")
+            reason = client.said("get pod preemptor -o jsonpath={.status.conditions[0].message}")
+            assert "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling." in reason
+    assert complaints(log) == []
+
+
+def test_one_process_schedules_its_own_pods_and_answers_for_those_of_kube_scheduler(
+    tmp_path: Path, anywhere: Kubectl, keys: Keys
+) -> None:
+    """Both compete for the same eight zones, and every zone is used once."""
+    with (
+        clusters.up(tmp_path, "--nodes 4 --machine 2x16 --no-blind-scheduler") as up,
+        extending(tmp_path, up, keys, BESIDE) as url,
+        scheduling(tmp_path, command(tmp_path, up, keys, url, "")) as log,
+    ):
+        client = anywhere._replace(kubeconfig=up.kubeconfig)
+        client.said("apply -f -", workload("train", 6, cpu="10"))
+        client.said("apply -f -", workload("other", 6, "numalign", cpu="10"))
+        client.said("wait pods -l app=train --for=create --timeout=170s")
+        clusters.awaited(lambda: len(waiting(client)) + len(waiting(client, "other")) == 4)
+        assert len(waiting(client)) < 6
+        assert len(waiting(client, "other")) < 6
     assert complaints(log) == []
 
 
@@ -197,10 +299,10 @@ def placed(client: Kubectl, number: int) -> bool:
     return 45 - len(waiting(client)) >= number
 
 
-def waiting(client: Kubectl) -> list[str]:
-    """The pods that wait; none has failed."""
+def waiting(client: Kubectl, name: str = "train") -> list[str]:
+    """The pods of a Deployment that wait; none has failed."""
     each = "{range.items[*]}{.metadata.name}={.status.phase}{.status.reason};{end}"
-    phases = client.said(f"get pods -l app=train -o jsonpath={each}")
+    phases = client.said(f"get pods -l app={name} -o jsonpath={each}")
     found = dict(each.split("=") for each in phases.split(";") if each)
     assert set(found.values()) <= {"Running", "Pending"}, found
     return [name for name, phase in found.items() if phase == "Pending"]
@@ -208,7 +310,7 @@ def waiting(client: Kubectl) -> list[str]:
 
 def refused_by_size(url: str, keys: Keys, size: int) -> int:
     """The status code after the head of a request of that size."""
-    connection = http.client.HTTPSConnection(url.removeprefix("https://"), timeout=10, context=keys.context())
+    connection = http.client.HTTPSConnection(url.removeprefix("https://"), timeout=60, context=keys.context())
     with contextlib.closing(connection):
         connection.putrequest("POST", "/filter")
         connection.putheader("Content-Length", str(size))
@@ -216,11 +318,36 @@ def refused_by_size(url: str, keys: Keys, size: int) -> int:
         return connection.getresponse().status
 
 
+def signed_elsewhere(folder: Path) -> tuple[Path, Path]:
+    """Certificate and key of a client that another authority issued."""
+    pair = certificates.authority("other", Validity.of(datetime.now(UTC))).issue_client("kube-scheduler")
+    certificate, key = folder / "other.crt", folder / "other.key"
+    certificate.write_text(pair.certificate)
+    key.write_text(pair.key)
+    return certificate, key
+
+
+@contextlib.contextmanager
+def slow(url: str, keys: Keys) -> Iterator[None]:
+    """Clients that have sent a part of a request, more of them than the extender keeps connections for."""
+    with contextlib.ExitStack() as stack:
+        for number in range(extenderserver.LIMITS.connections + 8):
+            connection = http.client.HTTPSConnection(url.removeprefix("https://"), timeout=60, context=keys.context())
+            stack.enter_context(contextlib.closing(connection))
+            connection.putrequest("POST", "/filter")
+            connection.putheader("Content-Length", "1000")
+            connection.endheaders(b"{" if number % 2 else None)
+        yield
+
+
 def test_strangers_and_bad_requests_get_a_clear_status_and_the_extender_lives(tmp_path: Path, keys: Keys) -> None:
     with clusters.up(tmp_path, "--nodes 1") as up, extending(tmp_path, up, keys) as url:
         stranger = ssl.create_default_context(cafile=str(keys.authority))
-        with pytest.raises(OSError):  # noqa: PT011  (what it reads depends on when the server hangs up)
-            urllib.request.urlopen(f"{url}/filter", b"{}", timeout=10, context=stranger)
+        of_another = ssl.create_default_context(cafile=str(keys.authority))
+        of_another.load_cert_chain(*signed_elsewhere(tmp_path))
+        for context in (stranger, of_another):
+            with pytest.raises(OSError):  # noqa: PT011  (what it reads depends on when the server hangs up)
+                urllib.request.urlopen(f"{url}/filter", b"{}", timeout=60, context=context)
         codes = {
             "no JSON": answers(url, keys, b"{"),
             "no pod": answers(url, keys, b"{}"),
@@ -230,6 +357,18 @@ def test_strangers_and_bad_requests_get_a_clear_status_and_the_extender_lives(tm
             "too large": refused_by_size(url, keys, 100 << 20),
             "unknown verb": answers(url, keys, path="/evict"),
             "nothing bound": answers(url, keys, b"{}", path="/bind"),
+            "no preemptor": answers(url, keys, b'{"NodeNameToMetaVictims":{}}', path="/preempt"),
+            "victims that are none": answers(
+                url, keys, b'{"Pod":{},"NodeNameToMetaVictims":{"node":7}}', path="/preempt"
+            ),
+            "a number beyond Go's": answers(
+                url, keys, b'{"Pod":{},"NodeNameToMetaVictims":{"node":{"NumPDBViolations":1e30}}}', path="/preempt"
+            ),
+            "deep nesting": answers(url, keys, b'{"Pod":' + b"[" * 100_000, path="/preempt"),
         }
         assert codes == {**dict.fromkeys(codes, 400), "too large": 413, "unknown verb": 404}
-        assert answers(url, keys) == 200
+        unknown = b'{"Pod":{},"NodeNameToMetaVictims":{"nowhere":{"Pods":[{"UID":"x"}]}}}'
+        assert answers(url, keys, unknown, path="/preempt") == 200
+        assert answers(url, keys, b'{"Pod":{},"NodeNames":["nowhere"]}') == 200
+        with slow(url, keys):
+            assert answers(url, keys) == 200

@@ -17,7 +17,7 @@ def shown(anywhere: Kubectl, embedded: Up) -> Kubectl:
     """A namespace with a deployment that runs."""
     kubectl = anywhere._replace(namespace=embedded.namespace("shown"))
     kubectl.said(DEPLOYED)
-    kubectl.said("rollout status deployment/web --timeout=20s")
+    kubectl.said("rollout status deployment/web --timeout=170s")
     return kubectl
 
 
@@ -85,7 +85,10 @@ GETTING = {
         """NAME    STATUS  ROLES   AGE   VERSION  INTERNAL-IP  EXTERNAL-IP  OS-IMAGE  KERNEL-VERSION  CONTAINER-RUNTIME
            node-0  Ready   <none>  ...   v1...    172.16.0.1   <none>       numalign simulated node  ...  containerd://...""",
     ),
-    "reports of topology": ("get noderesourcetopologies node-0", "NAME AGE\nnode-0 ...\n"),
+    "reports of topology": (
+        "get noderesourcetopologies node-0",
+        "NAME POLICY SCOPE FREE-CPU-1 FREE-CPU-2 HEARTBEAT AGE\nnode-0 single-numa-node container 15 16 ...\n",
+    ),
     "a zone's CPUs": (
         """get node-res-topo node-0 -o 'jsonpath={.zones[0].name}:{.zones[0].resources[?(@.name=="cpu")].capacity}'""",
         "node-0:16",
@@ -106,7 +109,7 @@ def test_json_is_the_object(shown: Kubectl) -> None:
 
 
 def test_a_watch_shows_what_is_there_and_ends_in_time(shown: Kubectl) -> None:
-    code, text = shown("get pods -w --request-timeout=1s -o name")
+    code, text = shown("get pods -w --request-timeout=5s -o name")
     assert (code, text) == (0, Like("pod/web-...\npod/web-...\n"))
 
 

@@ -86,7 +86,7 @@ CREATED = {
     "clusterrole cr-{} --verb=get --resource=nodes": "clusterrole.rbac.authorization.k8s.io/cr-... created",
     "deployment d --image=a": "deployment.apps/d created",
     "job j --image=a": "job.batch/j created",
-    "quota q --hard=cpu=1": "resourcequota/q created",
+    "quota q --hard=cpu=1": "...no controller acts on them\nresourcequota/q created",
     "poddisruptionbudget p --selector=app=a --min-available=1": "poddisruptionbudget.policy/p created",
     "priorityclass pc-{} --value=7": "priorityclass.scheduling.k8s.io/pc-... created",
     "service clusterip s --tcp=80:80": "service/s created",

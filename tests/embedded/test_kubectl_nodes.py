@@ -42,17 +42,17 @@ def node(here: Kubectl) -> Iterator[Kubectl]:
 def guarded(kubectl: Kubectl) -> None:
     """A pod on the node that has to stay."""
     kubectl.said("create -f -", GUARDED)
-    kubectl.said("rollout status deployment/web --timeout=20s")
-    kubectl.said("wait --for=jsonpath={.status.currentHealthy}=1 pdb/web --timeout=20s")
+    kubectl.said("rollout status deployment/web --timeout=170s")
+    kubectl.said("wait --for=jsonpath={.status.currentHealthy}=1 pdb/web --timeout=170s")
 
 
 def test_cordon_and_uncordon(node: Kubectl) -> None:
     assert node(f"cordon {NODE}") == (0, f"node/{NODE} cordoned\n")
     assert node(READY) == (0, Like(f"NAME STATUS ROLES AGE VERSION\n{NODE} Ready,SchedulingDisabled <none> ...\n"))
     node.said(f"run one --image=a --overrides={ON_NODE}")
-    node.said("wait --for=jsonpath={.status.conditions[0].reason}=Unschedulable pod/one --timeout=20s")
+    node.said("wait --for=jsonpath={.status.conditions[0].reason}=Unschedulable pod/one --timeout=170s")
     assert node(f"uncordon {NODE}") == (0, f"node/{NODE} uncordoned\n")
-    assert node("wait --for=condition=Ready pod/one --timeout=20s")[0] == 0
+    assert node("wait --for=condition=Ready pod/one --timeout=170s")[0] == 0
 
 
 def test_taints_come_and_go(node: Kubectl) -> None:
@@ -63,8 +63,8 @@ def test_taints_come_and_go(node: Kubectl) -> None:
 
 def test_drain_empties_a_node(node: Kubectl) -> None:
     node.said(f"run bare --image=a --overrides={ON_NODE}")
-    node.said("wait --for=condition=Ready pod/bare --timeout=20s")
-    drain = f"drain {NODE} --ignore-daemonsets --pod-selector=run=bare --timeout=20s"
+    node.said("wait --for=condition=Ready pod/bare --timeout=170s")
+    drain = f"drain {NODE} --ignore-daemonsets --pod-selector=run=bare --timeout=170s"
     code, text = node(drain)
     assert (code, "declare no controller (use --force to override): " in text) == (1, True)
     drained = f"evicting pod {node.namespace}/bare\npod/bare evicted\nnode/{NODE} drained\n"
@@ -90,10 +90,10 @@ def test_an_eviction_that_would_break_a_budget_is_refused(node: Kubectl) -> None
 def test_tls_and_a_token(tmp_path: Path, anywhere: Kubectl) -> None:
     with clusters.up(tmp_path, "--nodes 1") as secure:
         kubectl = anywhere._replace(kubeconfig=secure.kubeconfig)
-        assert kubectl("get nodes") == (0, Like("NAME STATUS ROLES AGE VERSION\nnode Ready <none> ...\n"))
+        assert kubectl("get nodes") == (0, Like("NAME STATUS ROLES AGE VERSION\nnode-0 Ready <none> ...\n"))
         assert kubectl("run one --image=a") == (0, "pod/one created\n")
-        assert kubectl("wait --for=condition=Ready pod/one --timeout=20s")[0] == 0
-        stranger = kubectl("get nodes --token=guessed --request-timeout=5s")
+        assert kubectl("wait --for=condition=Ready pod/one --timeout=170s")[0] == 0
+        stranger = kubectl("get nodes --token=guessed --request-timeout=60s")
     assert stranger == (1, "error: You must be logged in to the server (Unauthorized)\n")
 
 

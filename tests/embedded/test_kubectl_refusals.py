@@ -32,7 +32,7 @@ async def asked_of_ours() -> dict[str, list[Any]]:
 
 
 def answers(address: Address) -> dict[str, list[Any]]:
-    with contextlib.closing(http.client.HTTPConnection(address.host, address.port, timeout=10)) as connection:
+    with contextlib.closing(http.client.HTTPConnection(address.host, address.port, timeout=60)) as connection:
         refusals.furnish(connection)
         return refusals.answers(connection)
 
@@ -51,6 +51,7 @@ def test_every_recorded_answer_is_a_refusal() -> None:
     assert [name for name, (code, _) in RECORDED.items() if code < 400] == []
 
 
+@pytest.mark.built
 @pytest.mark.slow
 def test_the_real_server_still_answers_as_recorded() -> None:
     require(realserver.programs(), "Go, to build etcd and kube-apiserver")

@@ -35,7 +35,7 @@ def deployed(kubectl: Kubectl, replicas: int = 1) -> Kubectl:
 
 
 def rolled_out(kubectl: Kubectl) -> None:
-    assert kubectl("rollout status deployment/web --timeout=20s") == (0, Like(f"...{DONE}"))
+    assert kubectl("rollout status deployment/web --timeout=170s") == (0, Like(f"...{DONE}"))
 
 
 def images(kubectl: Kubectl) -> str:
@@ -66,7 +66,7 @@ def test_a_restart_makes_new_pods(here: Kubectl) -> None:
     before = deployed(here).said("get pods -o name")
     assert here("rollout restart deployment/web") == (0, "deployment.apps/web restarted\n")
     rolled_out(here)
-    assert here(f"wait --for=delete {before.strip()} --timeout=20s")[0] == 0
+    assert here(f"wait --for=delete {before.strip()} --timeout=170s")[0] == 0
     assert before not in here.said("get pods -o name")
 
 
@@ -75,14 +75,14 @@ def test_scale_up_and_down(here: Kubectl) -> None:
     assert here("scale deployment web --replicas=3") == (0, "deployment.apps/web scaled\n")
     rolled_out(here)
     assert here("scale deployment web --replicas=0 --current-replicas=3") == (0, "deployment.apps/web scaled\n")
-    assert here("wait --for=delete pod -l app=web --timeout=20s")[0] == 0
+    assert here("wait --for=delete pod -l app=web --timeout=170s")[0] == 0
     assert here("get deploy web") == (0, Like("NAME READY UP-TO-DATE AVAILABLE AGE\nweb 0/0 0 0 ...\n"))
 
 
 def test_run_and_wait_for_a_pod(here: Kubectl) -> None:
     assert here("run one --image=a") == (0, "pod/one created\n")
-    assert here("wait --for=condition=Ready pod/one --timeout=20s") == (0, "pod/one condition met\n")
-    assert here("wait --for=jsonpath={.status.phase}=Running pod/one --timeout=20s") == (0, "pod/one condition met\n")
+    assert here("wait --for=condition=Ready pod/one --timeout=170s") == (0, "pod/one condition met\n")
+    assert here("wait --for=jsonpath={.status.phase}=Running pod/one --timeout=170s") == (0, "pod/one condition met\n")
     assert here("delete pod one") == (0, Like('pod "one" deleted from test-... namespace\n'))
     assert here("get pod one")[0] == 1
 
@@ -96,15 +96,15 @@ def test_a_wait_that_is_in_vain_ends(here: Kubectl) -> None:
 
 def test_a_job_completes(here: Kubectl) -> None:
     here.said("create -f -", ONCE)
-    assert here("wait --for=condition=Complete job/once --timeout=20s") == (0, "job.batch/once condition met\n")
+    assert here("wait --for=condition=Complete job/once --timeout=170s") == (0, "job.batch/once condition met\n")
     assert here("get job once") == (0, Like("NAME STATUS COMPLETIONS DURATION AGE\nonce Complete 1/1 ...s ...s\n"))
     assert here("delete job once")[0] == 0
-    assert here("wait --for=delete pod --all --timeout=20s")[0] == 0
+    assert here("wait --for=delete pod --all --timeout=170s")[0] == 0
 
 
 def test_a_daemon_runs_on_every_node(here: Kubectl) -> None:
     here.said("apply -f -", EVERYWHERE)
-    rolled = here("rollout status daemonset/everywhere --timeout=20s")
+    rolled = here("rollout status daemonset/everywhere --timeout=170s")
     assert rolled == (0, Like('...daemon set "everywhere" successfully rolled out\n'))
     nodes = here.said("get pods -o jsonpath={.items[*].spec.nodeName}").split()
     assert sorted(nodes) == here.said("get nodes -o jsonpath={.items[*].metadata.name}").split()
@@ -125,15 +125,15 @@ LEFT = {"orphan": "1", "foreground": "0", "background": "0"}
 @pytest.mark.parametrize("cascade", LEFT)
 def test_what_a_deletion_leaves(here: Kubectl, cascade: str) -> None:
     here.said("create deployment web --image=a --replicas=0")
-    here.said("wait --for=create replicaset -l app=web --timeout=20s")
+    here.said("wait --for=create replicaset -l app=web --timeout=170s")
     assert here(f"delete deployment web --cascade={cascade}")[0] == 0
     if cascade == "background":
-        assert here("wait --for=delete replicaset --all --timeout=20s")[0] == 0
+        assert here("wait --for=delete replicaset --all --timeout=170s")[0] == 0
     assert str(len(here.said("get replicasets -o name").split())) == LEFT[cascade]
 
 
 def test_a_namespace_goes_with_everything_in_it(here: Kubectl) -> None:
     here.said("create deployment web --image=a")
-    here.said("wait --for=create pod -l app=web --timeout=20s")
-    assert here(f"delete namespace {here.namespace} --timeout=20s")[0] == 0
+    here.said("wait --for=create pod -l app=web --timeout=170s")
+    assert here(f"delete namespace {here.namespace} --timeout=170s")[0] == 0
     assert here("get pods,configmaps,replicasets,deployments") == (0, Like("No resources found in ..."))

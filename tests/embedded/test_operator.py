@@ -203,6 +203,41 @@ def test_54916_another_scheduler_name_changes_nothing_else() -> None:
     stories.told(plot)
 
 
+def test_pods_that_wait_for_a_former_name_are_named_until_none_is_left() -> None:
+    def condition(stage: Stage) -> Tree:
+        return stage.conditions(SCHEDULER).get("PodsWaitForFormerName", {})
+
+    async def plot(stage: Stage) -> None:
+        stage.create(scheduler())
+        await stage.available(SCHEDULER)
+        assert not condition(stage)
+        for number in range(5):
+            spec = {"schedulerName": "topo-aware-scheduler", "containers": [{"name": "a", "image": "a"}]}
+            meta = {"name": f"old-{number}", "namespace": "default"}
+            stage.create({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
+        stage.set_spec(SCHEDULER, schedulerName="mine")
+        await stage.until(lambda: condition(stage).get("status") == "True")
+        assert condition(stage)["message"] == (
+            "pods wait for topo-aware-scheduler, which this resource no longer serves: "
+            "default/old-0, default/old-1, default/old-2 and 2 more; "
+            "let them name mine, or run a scheduler of that name"
+        )
+        await stage.available(SCHEDULER)
+        await stage.clock.sleep(120)
+        told = [each for each in stage.events() if each["reason"] == "SchedulerRenamed"]
+        assert [each["type"] for each in told] == ["Warning"]
+        assert await stage.quiet() == []
+        for number in range(5):
+            stage.delete("Pod", f"old-{number}", "default")
+        await stage.until(lambda: condition(stage).get("status") == "False")
+        assert stage.status(SCHEDULER)["formerSchedulerNames"] == ["topo-aware-scheduler"]
+        # A name that is served again is no former one.
+        stage.set_spec(SCHEDULER, schedulerName=None)
+        await stage.until(lambda: stage.status(SCHEDULER).get("formerSchedulerNames") == ["mine"])
+
+    stories.told(plot)
+
+
 def test_84307_84312_the_status_shows_the_effective_configuration_of_each_group() -> None:
     async def plot(stage: Stage) -> None:
         stage.create(operator())

@@ -24,11 +24,12 @@ from numalign.scheduler.choose.choose import Chosen, NoNode
 from numalign.scheduler.preempt.preemption import NotPreempted, PreemptionRequest
 from numalign.scheduler.profiles import Profile
 from numalign.simulator.trees import Tree
-from tests.embedded import clusters, kubectl
+from tests.embedded import clusters
 from tests.embedded.clusters import Up
 from tests.embedded.test_real_scheduler import command, scheduling
 from tests.unit.scheduler.preempting import Town
 
+pytestmark = pytest.mark.built
 CONFIGURATION = """
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -134,7 +135,7 @@ class Ours(Town):
         if isinstance(found, Chosen):
             self.cluster.engine.apply(facts.BindFailed(pod.metadata.uid))
             return "", frozenset(), ""
-        told = messages.refusal(found, pod, shape, self.cluster.engine).message
+        told = messages.refusal(found, pod, shape, self.cluster.engine, zones=False).message
         decided = self.preemption.decide(self._asked(pod, found), random.Random(1))
         if isinstance(decided, NotPreempted):
             return "", frozenset(), f"{told} preemption: {decided.message}"
@@ -153,7 +154,8 @@ class Ours(Town):
 
     def _on(self, pod: Pod, found: NoNode, node: str) -> Any:
         assert found.filtered is not None
-        asked = self.preemption._dry_run(self._asked(pod, found), found.filtered.steps)
+        shape = self.cluster.engine.shape(pod)
+        asked = self.preemption._dry_run(pod, shape, Profile(), found.filtered.steps)
         return asked.on(self.cluster.world.rows[node]).victims
 
 
@@ -229,7 +231,6 @@ def settled(up: Up, count: int) -> None:
 
 
 def test_the_same_pods_have_to_go(tmp_path: Path) -> None:
-    assert kubectl.program("kube-scheduler") is not None
     wrong, evicted = compared(tmp_path, seed=1, count=40)
     assert wrong == []
     assert evicted > 20

@@ -58,7 +58,7 @@ def test_the_real_scheduler_places_thirty_pods_on_three_nodes(tmp_path: Path, an
         client.said("create deployment many --image=a --replicas=30")
         words = command(tmp_path, found.kubeconfig, is_plain=not option)
         with scheduling(tmp_path, words) as log:
-            client.said("rollout status deployment/many --timeout=25s")
+            client.said("rollout status deployment/many --timeout=170s")
             check_what_it_writes(client)
         nodes = Counter(client.said("get pods -o jsonpath={.items[*].spec.nodeName}").split())
     assert (sorted(nodes), sum(nodes.values()), complaints(log)) == (["node-0", "node-1", "node-2"], 30, [])
@@ -76,8 +76,8 @@ def test_a_pod_that_fits_nowhere_waits_and_is_told_why(tmp_path: Path, anywhere:
         client = anywhere._replace(kubeconfig=found.kubeconfig)
         client.said("run huge --image=a --overrides='" + HUGE + "'")
         with scheduling(tmp_path, command(tmp_path, found.kubeconfig, is_plain=True)):
-            client.said("wait --for=jsonpath={.status.conditions[0].reason}=Unschedulable pod/huge --timeout=25s")
-            client.said("wait --for=create event --field-selector=reason=FailedScheduling --timeout=25s")
+            client.said("wait --for=jsonpath={.status.conditions[0].reason}=Unschedulable pod/huge --timeout=170s")
+            client.said("wait --for=create event --field-selector=reason=FailedScheduling --timeout=170s")
         told = client.said("get pod huge -o jsonpath={.status.conditions[0].message}")
     assert told == Like("0/3 nodes are available: 3 Insufficient cpu. ...")
 

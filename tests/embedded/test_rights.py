@@ -13,6 +13,8 @@ import pytest
 
 from numalign.agent.inventory.podidentity import UidLookup
 from numalign.agent.publish import gc, startuptaint
+from numalign.api.decode import decode
+from numalign.api.objects.pod import Pod
 from numalign.deploy import rights
 from numalign.deploy.rights import Right
 from numalign.kube import errors
@@ -22,15 +24,17 @@ from numalign.kube.resources import Status
 from numalign.kube.transport.auth import Identity
 from numalign.kube.transport.sender import Sender
 from numalign.process.serve import PageRequest
-from numalign.scheduler.extender.protocol import BindingArgs
+from numalign.scheduler.extender.extender import Evicts, ExtenderSettings
+from numalign.scheduler.extender.protocol import BindingArgs, ExtenderArgs
 from numalign.scheduler.http import authz
 from numalign.scheduler.main import Scheduler, Setup
 from numalign.simulator import cluster, virtualtime
-from numalign.simulator.apiserver.storage.resources import NODES, PODS
+from numalign.simulator.apiserver.storage.resources import NODES, PODS, PRIORITYCLASSES
 from numalign.simulator.apiserver.verbs.api import Patch
 from numalign.simulator.nodes.publisher.crd import RESOURCE
 from tests.embedded import operatorstories
 from tests.embedded import schedulerstories as stories
+from tests.embedded import test_provisioning as provisioning
 from tests.embedded import test_scheduler_volumes as volumes
 from tests.embedded.faultproxy import Weather
 from tests.embedded.schedulerstories import Stage
@@ -167,35 +171,58 @@ async def reviewed() -> None:
             await guard(PageRequest(method="GET", path=path, headers=headers))
 
 
+async def provisioned(site: provisioning.Site) -> None:
+    site.template("worker")
+    site.ask("job", ("worker", 1))
+    await site.clock.sleep(10)
+    assert site.said("job") == provisioning.FOUND
+
+
 def test_the_scheduler_uses_exactly_its_rights(recorder: Recorder) -> None:
     stories.told(preemption, servers(1))
     for plot in (a_volume_that_waits_for_its_pod, a_volume_that_has_to_be_made, a_pod_that_fits_nowhere):
         stories.told(plot, servers(2))
-    recorder.streams_state = False
+    for recorder.streams_state in (True, False):
+        provisioning.told(provisioned)
     stories.told(many_pods, servers(2), weather=LOST_ANSWERS)
     virtualtime.run(reviewed())
     assert recorder.beyond(rights.SCHEDULER) == set()
     assert listed(rights.SCHEDULER) - recorder.used() == set()
 
 
+URGENT: Final = {"priorityClassName": "high"}
+
+
 async def extended() -> None:
     clock = virtualtime.clock(Random(1))
     async with cluster.running(servers(1), clock, Random(1)) as embedded:
         uid = embedded.api.create(PODS, stories.pod("p", 1))["metadata"]["uid"]
+        high = {"metadata": {"name": "high"}, "value": 100}
+        embedded.api.create(PRIORITYCLASSES, {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"} | high)
+        for name, spec in (("a", {"nodeName": "g-0"}), ("b", {"nodeName": "g-0"}), ("waiting", URGENT)):
+            embedded.api.create(PODS, stories.pod(name, 80, **spec))
         async with Client(embedded.access(), clock=clock) as client:
-            scheduler = Scheduler(Setup(schedules=False), client)
-            extender = scheduler.extender()
-            following = asyncio.ensure_future(scheduler.follow(extender))
+            settings = ExtenderSettings(evicts=Evicts.NUMALIGN)
+            scheduler = Scheduler(Setup(schedules=False, extender=settings), client)
+            extender = scheduler.extender
+            assert extender is not None
+            following = asyncio.ensure_future(scheduler.run())
             await asyncio.sleep(20)
             # After a conflict the pod is read.
             bound = [await extender.bind(BindingArgs("p", "default", uid, node)) for node in ("node-0", "node-1")]
             assert [bool(each.error) for each in bound] == [False, True]
+            # For a refused pod another one is evicted, and when there is room, the pod is nominated again.
+            refused = decode.decode(Pod, embedded.api.get(PODS, "waiting", "default"))
+            assert extender.filter(ExtenderArgs(refused, node_names=("g-0",))).node_names == ()
+            await asyncio.sleep(120)
+            assert embedded.api.get(PODS, "waiting", "default")["status"]["nominatedNodeName"] == "g-0"
             following.cancel()
 
 
 def test_the_extender_uses_exactly_its_rights(recorder: Recorder) -> None:
     for recorder.streams_state in (True, False):
         virtualtime.run(extended())
+        provisioning.told(provisioned, setup=Setup(schedules=False, extender=ExtenderSettings()))
     virtualtime.run(reviewed())
     assert recorder.beyond(rights.EXTENDER) == set()
     assert listed(rights.EXTENDER) - recorder.used() == set()
@@ -252,7 +279,7 @@ def operated(recorder: Recorder) -> None:
         await stage.available(operatorstories.SCHEDULER)
         stage.report("w-0")
         # No budget for one replica, no agents without groups, and a second Event of the same kind.
-        stage.set_spec(operatorstories.SCHEDULER, replicas=1)
+        stage.set_spec(operatorstories.SCHEDULER, replicas=1, schedulerName="renamed")
         for number in range(4):
             groups = [{"poolName": "worker"}, {"poolName": "worker"}] if number % 2 else [{"poolName": "worker"}]
             stage.set_spec(operatorstories.OPERATOR, nodeGroups=groups)

@@ -164,7 +164,7 @@ def test_a_pod_has_its_whole_story_by_one_key() -> None:
 
     lines = told(plot)
     assert lines[:2] == ["queued", "unschedulable"]
-    assert lines[-3:] == ["node selected", "bound", "binding confirmed"]
+    assert lines[-4:] == ["node selected", "bound", "binding confirmed", "started by the kubelet"]
 
 
 def bound(embedded: Cluster) -> list[Any]:

@@ -47,9 +47,9 @@ def free_port() -> int:
 
 def page(port: int, path: str, tls: ssl.SSLContext | None = None) -> str:
     try:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         if tls is not None:
-            connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=10, context=tls)
+            connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=60, context=tls)
         with contextlib.closing(connection):
             connection.request("GET", path)
             return connection.getresponse().read().decode()

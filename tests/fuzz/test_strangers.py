@@ -22,13 +22,13 @@ import pytest
 from msgspec import Struct
 
 from numalign.agent.sources import checkpoints, kubeletconfig, podresources
-from numalign.api.attributes import attributes, intent
+from numalign.api.attributes import attributes, directresult, directspec, intent
 from numalign.api.decode import cpuset, decode, protobuf, quantity, structs, yamltext
 from numalign.api.errors import BadObject
 from numalign.api.nrt import normalise, wire
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.node import Node
-from numalign.api.objects.pod import Pod
+from numalign.api.objects.pod import Container, Pod, PodSpec
 from numalign.api.schedulerconfig import configuration
 from numalign.kube import lists, resources
 from numalign.kubelet import configuration as kubeletconfiguration
@@ -102,8 +102,14 @@ def attribute(name: str, raw: bytes) -> object:
     return attributes.decode("n", name, text(raw))
 
 
-def annotated(name: str, read: Callable[[ObjectMeta], object]) -> Callable[[bytes], object]:
-    return lambda raw: read(ObjectMeta(name="p", namespace="d", uid="u", annotations={name: text(raw)}))
+def annotated(name: str, read: Callable[[Pod], object]) -> Callable[[bytes], object]:
+    """A pod with this annotation, and with two containers that the annotation may name."""
+    return lambda raw: read(
+        Pod(
+            metadata=ObjectMeta(name="p", namespace="d", uid="u", annotations={name: text(raw)}),
+            spec=PodSpec(containers=(Container(name="main"), Container(name="sidecar"))),
+        )
+    )
 
 
 def parsed(read: Callable[[object, str], object]) -> Callable[[bytes], object]:
@@ -141,8 +147,21 @@ TARGETS: Mapping[str, Target] = {
         for each in REPORT.attributes
         if each.name in attributes.CODECS
     },
-    "placement annotation": Target(annotated(placementannotation.NAME, placementannotation.decode), [ANNOTATION]),
+    "placement annotation": Target(
+        annotated(placementannotation.NAME, lambda pod: placementannotation.decode(pod.metadata)), [ANNOTATION]
+    ),
     "intent annotations": Target(annotated(intent.STRICTNESS, intent.intent), [b"require", b"prefer"]),
+    "numa-topology-spec annotation": Target(
+        annotated(directspec.TOPOLOGY_SPEC, directspec.read),
+        [b'{"policy":"SingleNUMANode","scope":"Container","containers":{"exclude":["sidecar"]}}'],
+    ),
+    "cpu-spec annotation": Target(
+        annotated(directspec.CPU_SPEC, directspec.read), [b'{"required":"FullPCPUs","exclusive":"PCPULevel"}']
+    ),
+    "resource-status annotation": Target(
+        annotated(directresult.RESULT, directresult.of_pod),
+        [b'{"version":1,"uid":"u","node":"","containers":[{"name":"main","zones":[0],"cpuset":"0-3"}]}'],
+    ),
     "cpu_manager_state": Target(checkpoints.cpu, [(DATA / "checkpoints/cpu.json").read_bytes()]),
     "memory_manager_state": Target(checkpoints.memory, [(DATA / "checkpoints/memory.json").read_bytes()]),
     "kubelet_internal_checkpoint": Target(checkpoints.devices, [(DATA / "checkpoints/devices.json").read_bytes()]),

@@ -1,26 +1,22 @@
 """Our modules beside the programs that publish topology reports, row by row: recorded, found, and made up."""
 
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec import structs
 
-from numalign.lab import build
-from numalign.oracle import fuzz, sources
 from numalign.oracle import recorded as judging
 from numalign.oracle import recorded as recordedsuites
+from numalign.oracle import sources
 from numalign.oracle.harness import files as loading
 from numalign.oracle.harness import suite
 from numalign.oracle.harness.ask import OracleProgram
 from numalign.oracle.publishers import cases
 from numalign.oracle.publishers import cases as exporting
 from numalign.oracle.recorded import RecordedCase
-from tests import campaigns, conftest
-from tests.oracle import exportercases
+from tests.oracle import againstreal, exportercases
 
-ROWS = 600
 FOUND = [
     path for name in sources.PUBLISHERS for path in sorted(Path(__file__).with_name("found").glob(f"{name}/*.json"))
 ]
@@ -33,7 +29,7 @@ files = pytest.mark.parametrize("path", exportercases.FILES.values(), ids=export
 
 
 def built(program: str) -> sources.Source:
-    conftest.require(build.found(), "Go, to build the packages of RTE and NFD")
+    againstreal.require_go("the packages of RTE and NFD")
     return sources.publisher(program)
 
 
@@ -49,6 +45,7 @@ def question(recorded: RecordedCase) -> dict[str, Any]:
     return {"id": recorded.id, "suite": table(recorded.suite), "input": given}
 
 
+@pytest.mark.built
 @files
 def test_the_real_programs_give_the_recorded_answers(path: Path) -> None:
     recorded = [each for each in exportercases.cases(path) if table(each.suite)]
@@ -61,14 +58,11 @@ def test_the_real_programs_give_the_recorded_answers(path: Path) -> None:
 
 
 @programs
-@pytest.mark.parametrize("seed", [20261116, int(time.time())], ids=["fixed", "fresh"])
-@pytest.mark.parametrize("rows", [pytest.param(ROWS, id="quick"), campaigns.campaign(ROWS)])
+@pytest.mark.built
+@againstreal.seeds
+@pytest.mark.parametrize("rows", [pytest.param(600, id="quick"), againstreal.campaign()])
 def test_the_real_program_and_our_form_of_it_agree(program: str, seed: int, rows: int) -> None:
-    source = built(program)
-    plan = fuzz.FuzzPlan(program=source.program(), source=source, seed=seed, cases=rows)
-    summary = fuzz.campaign(plan, lambda _: None)
-    assert summary.compared == rows
-    assert not summary.disagreements, [fuzz.reduced(plan, judged) for judged in summary.found[:2]]
+    assert againstreal.agreeing(built(program), seed, rows).compared == rows
 
 
 @pytest.mark.parametrize("path", FOUND, ids=[f"{path.parent.name}/{path.stem}" for path in FOUND])

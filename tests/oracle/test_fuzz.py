@@ -1,23 +1,18 @@
-"""A short campaign against the real kubelet, with cases that are always the same and cases that never were."""
-
-import time
+"""The kubelet's managers and our model, with cases that are always the same and cases that never were."""
 
 import pytest
 
 from numalign.lab import build
-from numalign.oracle import fuzz, sources
-from tests import conftest
-
-SECONDS = 30
+from numalign.oracle import sources
+from tests.oracle import againstreal
 
 
-@pytest.mark.parametrize("seed", [20261115, int(time.time())], ids=["fixed", "fresh"])
-def test_the_real_kubelet_and_the_model_agree(seed: int) -> None:
-    conftest.require(build.found(), "Go, to build the real kubelet's managers")
-    source = sources.kubelet("kubelet@1.37")
-    plan = fuzz.FuzzPlan(
-        program=source.program(), source=source, seed=seed, cases=1_000_000, minutes=SECONDS / 60, workers=2
-    )
-    summary = fuzz.campaign(plan, lambda _: None)
-    assert summary.compared > 100
-    assert not summary.disagreements, [fuzz.reduced(plan, judged) for judged in summary.found[:2]]
+@pytest.mark.built
+@againstreal.seeds
+@pytest.mark.parametrize(
+    "minor, cases",
+    [pytest.param("1.37", 1_000, id="quick"), *(againstreal.campaign(minor) for minor in build.ORACLE_MINORS)],
+)
+def test_the_real_kubelet_and_the_model_agree(seed: int, minor: str, cases: int) -> None:
+    againstreal.require_go("the real kubelet's managers")
+    againstreal.agreeing(sources.kubelet(f"kubelet@{minor}"), seed, cases)

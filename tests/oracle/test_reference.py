@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from numalign.lab import build
+import pytest
+
 from numalign.oracle import sources
 from numalign.oracle.harness import files
 from numalign.oracle.harness.ask import OracleProgram
-from tests import conftest
-from tests.oracle import recordings
+from tests.oracle import againstreal, recordings
 
 EVERY = 20
 
@@ -18,8 +18,9 @@ def asked(history: dict[str, Any]) -> dict[str, Any]:
     return {**{key: value for key, value in history.items() if key != "init_error"}, "steps": steps}
 
 
+@pytest.mark.built
 def test_the_real_plugin_gives_the_recorded_answers() -> None:
-    conftest.require(build.found(), "Go, to build the reference scheduler's plugin")
+    againstreal.require_go("the reference scheduler's plugin")
     recorded = [found.value for found in files.values(recordings.DATA / "reference-histories.xz")][::EVERY]
     with OracleProgram(sources.reference().program()) as program:
         answers = program.ask([("reference", asked(history)) for history in recorded])

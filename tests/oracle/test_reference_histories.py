@@ -1,6 +1,5 @@
 """Our reference flavour beside the plugin's v0.34.7, history by history: recorded, written by hand, and made up."""
 
-import time
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -9,15 +8,12 @@ from typing import Any
 
 import pytest
 
-from numalign.lab import build
-from numalign.oracle import fuzz, sources
+from numalign.oracle import sources
 from numalign.oracle.harness import files
 from numalign.oracle.harness.ask import Opinion, OracleProgram
 from numalign.oracle.plugin import judge
-from tests import conftest
-from tests.oracle import handmade, recordings
+from tests.oracle import againstreal, handmade, recordings
 
-SECONDS = 15
 KIND = ("apiVersion", "kind")
 """Clients drop these of a report, and the oracle program puts them back."""
 FOUND = sorted(Path(__file__).with_name("found").glob("reference/*.json"))
@@ -98,19 +94,18 @@ def test_a_wrong_answer_is_noticed(every: int) -> None:
     assert {each["id"]: missed for each in agreed[::every] if (missed := unnoticed(each))} == {}
 
 
+@pytest.mark.built
 def test_the_real_plugin_shows_what_was_written_by_hand() -> None:
-    conftest.require(build.found(), "Go, to build the reference scheduler's plugin")
+    againstreal.require_go("the reference scheduler's plugin")
     with OracleProgram(sources.reference().program()) as program:
         answers = program.ask([("reference", history) for history in handmade.HISTORIES.values()])
     shown = {name: judge.opinion(answer) for name, answer in zip(handmade.HISTORIES, answers, strict=True)}
     assert shown == {name: Opinion(entries=frozenset({handmade.entry(name)})) for name in handmade.HISTORIES}
 
 
-@pytest.mark.parametrize("seed", [20261116, int(time.time())], ids=["fixed", "fresh"])
-def test_the_real_plugin_and_the_reference_flavour_agree(seed: int) -> None:
-    conftest.require(build.found(), "Go, to build the reference scheduler's plugin")
-    source = sources.reference()
-    plan = fuzz.FuzzPlan(program=source.program(), source=source, seed=seed, cases=1_000_000, minutes=SECONDS / 60)
-    summary = fuzz.campaign(plan, lambda _: None)
-    assert summary.compared > 100
-    assert not summary.disagreements, [fuzz.reduced(plan, judged) for judged in summary.found[:2]]
+@pytest.mark.built
+@againstreal.seeds
+@pytest.mark.parametrize("cases", [pytest.param(1_000, id="quick"), againstreal.campaign()])
+def test_the_real_plugin_and_the_reference_flavour_agree(seed: int, cases: int) -> None:
+    againstreal.require_go("the reference scheduler's plugin")
+    againstreal.agreeing(sources.reference(), seed, cases)

@@ -1,6 +1,5 @@
 """Our rules beside the plugins of kube-scheduler v1.37.1, cluster by cluster: recorded, found, and made up."""
 
-import time
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -8,16 +7,13 @@ from typing import Any
 
 import pytest
 
-from numalign.lab import build
-from numalign.oracle import fuzz, sources
+from numalign.oracle import sources
 from numalign.oracle.harness import files
 from numalign.oracle.kubescheduler import answer as answering
 from numalign.oracle.kubescheduler import answer as stages
 from numalign.oracle.kubescheduler import judge
-from tests import conftest
-from tests.oracle import recordings
+from tests.oracle import againstreal, recordings
 
-SECONDS = 15
 FILES = sorted(recordings.DATA.glob("scheduler-*.json.gz"))
 FOUND = sorted(Path(__file__).with_name("found").glob("scheduler/*.json"))
 DOCS = Path(__file__).parents[2] / "docs"
@@ -105,11 +101,9 @@ def test_a_wrong_answer_is_noticed(place: int) -> None:
     assert all(judge.between(each, ours) for each in changed)
 
 
-@pytest.mark.parametrize("seed", [20261117, int(time.time())], ids=["fixed", "fresh"])
-def test_the_real_plugins_and_our_rules_agree(seed: int) -> None:
-    conftest.require(build.found(), "Go, to build the real scheduler's plugins")
-    source = sources.scheduler()
-    plan = fuzz.FuzzPlan(program=source.program(), source=source, seed=seed, cases=1_000_000, minutes=SECONDS / 60)
-    summary = fuzz.campaign(plan, lambda _: None)
-    assert summary.compared > 100
-    assert not summary.disagreements, [fuzz.reduced(plan, judged) for judged in summary.found[:2]]
+@pytest.mark.built
+@againstreal.seeds
+@pytest.mark.parametrize("cases", [pytest.param(200, id="quick"), againstreal.campaign()])
+def test_the_real_plugins_and_our_rules_agree(seed: int, cases: int) -> None:
+    againstreal.require_go("the real scheduler's plugins")
+    againstreal.agreeing(sources.scheduler(), seed, cases)

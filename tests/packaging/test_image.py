@@ -19,15 +19,23 @@ from tests.containers import Image, configuration
 from tests.unit.test_repository import ROOT, pins
 from tools import image, imagebase, precompile
 
+pytestmark = pytest.mark.built
 LARGEST = {"agent": 60e6, "scheduler": 130e6}
 TARGETS = tuple(LARGEST)
-NEED_NUMBA = {"numalign.placement.kernels.compiled", "numalign.process.kernelcache"}
+NEED_EXTRAS = (
+    "numalign.placement.kernels.compiled",
+    "numalign.process.kernelcache",
+    "numalign.plan.machinecode",
+    "numalign.dashboard.",
+    "numalign.cli.results.moments.files",
+)
+"""Modules that need numba or the packages of the dashboard, which the image of the agent has not."""
 
 IMPORTS = """
 import importlib, pkgutil, numalign
 names = [each.name for each in pkgutil.walk_packages(numalign.__path__, "numalign.")]
 for name in names:
-    if not name.endswith("__main__") and name not in {skipped}:
+    if not name.endswith("__main__") and not name.startswith({skipped}):
         importlib.import_module(name)
 print(" ".join(names))
 """
@@ -127,7 +135,7 @@ def test_the_image_does_not_tell_where_its_packages_came_from(archive: Path, con
 
 
 def test_every_module_of_the_product_imports(container: Image, target: str) -> None:
-    ran = container.python(IMPORTS.format(skipped=NEED_NUMBA if target == "agent" else set()))
+    ran = container.python(IMPORTS.format(skipped=NEED_EXTRAS if target == "agent" else ()))
     assert ran.returncode == 0, ran.stderr
     found = set(ran.stdout.split())
     assert {"numalign.cli.main", "numalign.agent.main", "numalign.scheduler.main"} <= found
@@ -188,7 +196,7 @@ def test_the_bill_of_materials_lists_what_is_in_the_image(archive: Path, target:
     kinds: dict[str, dict[str, str]] = {"pypi": {}, "deb": {}}
     for each in bill["components"]:
         kinds[re.split("[:/]", each["purl"])[1]][each["name"].lower().replace("_", "-")] = each["version"]
-    wanted = ("runtime", "tls", *(["fast"] if target == "scheduler" else []))
+    wanted = ("runtime", "tls", *(["fast", "dashboard"] if target == "scheduler" else []))
     pinned = set[tuple[str, ...]]().union(*(pins(ROOT / f"requirements/{name}.txt") for name in wanted))
     assert set(kinds["pypi"].items()) - {("numalign", "0.1.0")} <= pinned
     assert {name for name, _ in pinned} - set(kinds["pypi"]) == {"colorama"}, "which only Windows needs"

@@ -17,7 +17,7 @@ import pytest
 from tests import conftest
 from tests.unit.test_repository import GENERATED, ROOT, pins
 
-SHIPPED = ("runtime", "tls", "fast")
+SHIPPED = ("runtime", "tls", "dashboard", "fast")
 COMMITTED = "1700000000"
 
 
@@ -71,7 +71,8 @@ def test_the_wheel_has_the_notice_and_every_table_that_it_names(first: dict[str,
         inside = set(wheel.namelist())
     lines = map(str.strip, (ROOT / "NOTICE").read_text().splitlines())
     named = {line.removeprefix("src/") for line in lines if line.startswith("src/")}
-    assert named == {str(path.relative_to(ROOT / "src")) for path in (ROOT / "src").rglob("data/*.json*")}
+    others = [*(ROOT / "src").rglob("data/*.json*"), *(ROOT / "src").rglob("static/*.min.js")]
+    assert named == {str(path.relative_to(ROOT / "src")) for path in others}
     assert named <= inside
     assert {"LICENSE", "NOTICE"} == {Path(each).name for each in inside if "dist-info/licenses/" in each}
 

@@ -5,6 +5,7 @@ import ast
 import os
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,7 +22,7 @@ GENERATED |= {".import_linter_cache"}
 MACHINE_PATH = re.compile(rb"(?<![\w.~-])/(?:work|root)\b|(?<![\w.~-])/(?:home|Users)/(?!kubernetes\b)\w|\.\./shared")
 REGISTRY = re.compile(rb"pypi\.org|pythonhosted\.org|proxy\.golang\.org|sum\.golang\.org|registry\.npmjs\.org")
 
-PIN = re.compile(r"(?P<name>[a-z0-9-]+)==(?P<version>[\w.]+)(?: ; [^\\]+?)?(?: --hash=sha256:[0-9a-f]{64})+")
+PIN = re.compile(r"(?P<name>[a-z0-9-]+)==(?P<version>(?:\d+!)?[\w.]+)(?: ; [^\\]+?)?(?: --hash=sha256:[0-9a-f]{64})+")
 
 
 def sources() -> Iterator[Path]:
@@ -82,6 +83,14 @@ def test_every_declared_dependency_is_pinned() -> None:
 @pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(ROOT / "src")))
 def test_every_module_introduces_itself(module: Path) -> None:
     assert ast.get_docstring(ast.parse(module.read_text()))
+
+
+MOST_MODULES = 15
+
+
+def test_no_folder_has_more_than_fifteen_modules() -> None:
+    counted = Counter(path.parent for path in MODULES if path.name != "__init__.py")
+    assert [str(folder.relative_to(ROOT)) for folder, count in counted.items() if count > MOST_MODULES] == []
 
 
 YAML_READER = "src/numalign/api/decode/yamltext.py"

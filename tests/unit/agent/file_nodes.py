@@ -52,7 +52,8 @@ class FileNode:
     def __init__(self, folder: Path, town: Town) -> None:
         self.town, self.host = town, written(MACHINE, folder)
         self.root = folder / "var/lib/kubelet"
-        (self.root / "device-plugins").mkdir(parents=True)
+        self.plugins = self.root / "device-plugins"
+        self.plugins.mkdir(parents=True)
         (self.root / "pod-resources").mkdir()
         self._time = 0
         self.configure()
@@ -153,8 +154,10 @@ class FileNode:
     async def agent(self, clock: Clock | None = None, **manner: Any) -> AsyncIterator[Agent]:
         clock = clock or self.town.clock
         async with Client(self.town.access(), main.LIMITS, clock=clock) as client:
-            sources = Sources(host=self.host, kubelet_root=self.root, podresources=self, clock=clock)
-            waiting = Triggers(of_kubelet(self.root), Pace(period=PERIOD), clock)
+            sources = Sources(
+                host=self.host, kubelet_root=self.root, device_plugins=self.plugins, podresources=self, clock=clock
+            )
+            waiting = Triggers(of_kubelet(self.root, self.plugins), Pace(period=PERIOD), clock)
             looker = SnapshotReader(sources, UidLookup(NODE, None, client))
             made = Agent(NODE, client, Manner(instance="one", period=PERIOD, **manner), looker, waiting)
             async with running(made):

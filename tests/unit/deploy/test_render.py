@@ -180,6 +180,15 @@ def test_the_agent_sees_folders_of_the_host_read_only_and_notices_unmounts() -> 
         assert not [path for path in paths.values() if path["path"].endswith(".sock") or path["type"] == "Socket"]
 
 
+def test_the_device_manager_s_folder_is_mounted_where_the_kubelet_s_folder_does_not_have_it() -> None:
+    """It is the same folder for every kubelet, whatever its root folder is."""
+    for preset, layout in presets.LAYOUTS.items():
+        agent = one(made({"agent": {"preset": preset}}), "DaemonSet")
+        paths = [each.get("hostPath", {}).get("path") for each in agent["spec"]["template"]["spec"]["volumes"]]
+        seen = "/var/lib/kubelet" if layout.kubelet_dir == "/var/lib/kubelet" else "/var/lib/kubelet/device-plugins"
+        assert [each for each in paths if each and each.startswith("/var/lib/kubelet")] == [seen]
+
+
 def test_a_socket_elsewhere_is_mounted_by_its_folder() -> None:
     agent = one(made({"agent": {"podResourcesSocket": "/run/resources/kubelet.sock"}}), "DaemonSet")
     assert "--podresources-socket=/host/run/resources/kubelet.sock" in container(agent)["args"]

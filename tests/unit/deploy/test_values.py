@@ -23,6 +23,10 @@ REFUSED = [
         {"scheduler": {"mode": "extender", "tls": {"secretName": "mine"}}},
         "scheduler.extender.clientCaSecret: missing; kube-scheduler sends a certificate, and no token",
     ),
+    (
+        {"scheduler": {"expanderPort": 8444}},
+        "scheduler.expanderPort: needs a certificate that cluster-autoscaler can verify: scheduler.tls",
+    ),
     ({"scheduler": {"replicas": 99}}, "scheduler.replicas: 99 is not between 0 and 10"),
     ({"scheduler": {"replicas": "2"}}, 'scheduler.replicas: "2" is not a whole number; write one from 0 to 10'),
     ({"scheduler": {"replicas": None}}, "scheduler.replicas: null; leave the field out for its default"),

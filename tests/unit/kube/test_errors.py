@@ -20,7 +20,7 @@ SENTENCES = {
         body(reason="NotFound", message='pods "web" not found'),
         'get Pod default/web: 404 NotFound: pods "web" not found',
     ),
-    "a page of a proxy": (502, b"<html>\nbad</html>", "get Pod default/web: 502: <html>\\nbad</html>"),
+    "a page of a proxy": (502, b"<html>\nbad</html>", "get Pod default/web: 502: bad"),
     "quotes of both kinds": (422, body(message="'a' \"b\""), "get Pod default/web: 422: 'a' \"b\""),
     "nothing": (503, b"", "get Pod default/web: 503: no reason given"),
     "JSON of another kind": (500, b"[]", "get Pod default/web: 500: []"),

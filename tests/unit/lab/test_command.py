@@ -2,10 +2,13 @@
 
 import subprocess
 
+import pytest
+
 from numalign.lab import build
 from tests import conftest
 
 
+@pytest.mark.built
 def test_the_command_keeps_its_promises() -> None:
     conftest.require(build.found(), "Go, to test the command around the oracles")
     tested = subprocess.run(

@@ -49,7 +49,7 @@ NOTHING = {
     "load": ("load --name b image.tar", 1, "lab b is not running"),
     "a runtime that there is not": ("up --runtime docker", 2, "docker"),
     "a machine that nobody knows": ("up --machine nope", 2, "no such preset and no such file"),
-    "a policy that there is not": ("up --policy nope", 2, "topologyManagerPolicy"),
+    "a policy that there is not": ("up --policy nope", 2, "is not one of 'none', 'best-effort'"),
     "more nodes than fit": ("up --nodes 51", 2, "51"),
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from numalign.api.errors import BadObject
 from numalign.kubelet.machine import presets
@@ -73,3 +74,11 @@ def test_the_lab_decides_nothing_that_decides_admission() -> None:
     asked = spec.node("a", SMALL)
     told = {**asked.kubelet, **node.LAB_DECIDES}
     assert NodeSpec(name="a", machine=SMALL, kubelet=told).settings == asked.settings
+
+
+def test_only_one_scheduler_serves_the_default_name() -> None:
+    alone = LabSpec(nodes=(spec.node("a", SMALL),), only_scheduler=True, reference_scheduler=True)
+    spec.check(alone)
+    for beside in (structs.replace(alone, stock_scheduler=True), structs.replace(alone, extender=True)):
+        with pytest.raises(BadObject, match="kube-scheduler serves default-scheduler, too; run one"):
+            spec.check(beside)

@@ -17,7 +17,7 @@ from numalign.placement.settings import Settings
 from numalign.scheduler import placementannotation
 from numalign.scheduler.choose.choose import Chosen
 from numalign.scheduler.choose.scoring import ScoreDetails
-from numalign.scheduler.snapshot import snapshot
+from numalign.scheduler.record import entries
 from tests.placing import views
 from tests.unit.scheduler import servers
 from tests.unit.scheduler.servers import Servers, trainer
@@ -70,6 +70,27 @@ def test_a_pod_that_ended_after_the_report_stays_given_back() -> None:
     assert nodeview.of(after.cluster.engine, "a") == nodeview.of(before.cluster.engine, "a")
 
 
+def test_a_node_that_is_gone_comes_back_with_the_pods_where_they_were() -> None:
+    """Zones of pods are positions among the zones of the last report, which the dump has to name."""
+    before = Servers("a")
+    before.place(trainer("p", gpus=4))
+    pod = known(before)["uid-p"]
+    before.cluster.pod(pod, 0.0)
+    before.cluster.report_gone("a", 1.0)
+    before.cluster.node_gone("a")
+    after = Servers()
+    text = wire.ENCODER.encode(dump.dump(before.cluster.engine))
+    after.cluster.pod(pod, 1.0)
+    dump.adopt(after.cluster.engine, msgspec.json.decode(text, type=LedgerDump, dec_hook=wire.decoded), {"uid-p": pod})
+    for each in (before, after):
+        each.cluster.node(servers.node("a"), 2.0)
+        each.cluster.report(servers.reported("a"), 2.0)
+    found = nodeview.of(after.cluster.engine, "a")
+    assert found is not None
+    assert found.tenants[0].charges != ()
+    assert found == nodeview.of(before.cluster.engine, "a")
+
+
 def test_a_dump_shows_of_shapes_and_ended_pods_what_it_may() -> None:
     there = Servers("a")
     there.place(trainer("p", gpus=4))
@@ -77,7 +98,7 @@ def test_a_dump_shows_of_shapes_and_ended_pods_what_it_may() -> None:
     private = structs.replace(pod, metadata=structs.replace(pod.metadata, annotations={"example.com/note": "hush"}))
     there.cluster.pod(private, 0.0)
     there.cluster.pod_gone(private, 1.0)
-    for shown, expected in ((lambda each: each, True), (snapshot.discreet, False)):
+    for shown, expected in ((lambda each: each, True), (entries.discreet, False)):
         assert (b"hush" in wire.ENCODER.encode(dump.dump(there.cluster.engine, shown))) is expected
 
 

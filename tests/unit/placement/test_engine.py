@@ -253,6 +253,38 @@ def test_a_deleted_report_ends_with_its_node() -> None:
     assert known.lacks_report("n")
 
 
+@pytest.mark.parametrize("goes", [True, False], ids=["the Node is deleted", "the Node is another one in a list"])
+def test_a_report_that_is_deleted_after_the_next_node_of_that_name_came_is_not_kept(goes: bool) -> None:
+    known = Engine()
+    known.apply(NodeSeen(of_machine()))
+    known.apply(ReportSeen(report(), 0.0))
+    if goes:
+        known.apply(NodeGone("n"))
+    known.apply(NodeSeen(of_machine(uid="v")))
+    assert known.apply(ReportGone("n", 1.0)) == [Wake("n", WakeCause.REPORT)]
+    assert known.lacks_report("n")
+    known.apply(ReportSeen(report(), 2.0))
+    known.apply(ReportGone("n", 3.0))
+    assert not known.lacks_report("n"), "the report of the new Node is kept"
+
+
+@pytest.mark.parametrize("goes", [True, False], ids=["the Node is deleted", "the Node is another one in a list"])
+def test_a_report_of_our_agent_is_not_that_of_the_next_node_of_that_name(goes: bool) -> None:
+    """The watch of reports may be behind that of Nodes; the agent of the next Node writes its own report."""
+    known = Engine()
+    ours = structs.replace(report(), facts=structs.replace(report().facts, placements=()))
+    known.apply(NodeSeen(of_machine()))
+    known.apply(ReportSeen(ours, 0.0))
+    if goes:
+        known.apply(NodeGone("n"))
+    assert known.apply(NodeSeen(of_machine(uid="v"))) == [Wake("n", WakeCause.NODE), Wake("n", WakeCause.REPORT)]
+    assert known.lacks_report("n")
+    known.apply(ReportGone("n", 1.0))
+    known.apply(ReportSeen(ours, 2.0))
+    known.apply(NodeSeen(of_machine(uid="v", devices=0)))
+    assert not known.lacks_report("n")
+
+
 def test_a_deleted_report_ends_after_the_time_that_is_set() -> None:
     known = engine("n", keep_deleted_reports=60.0)
     known.apply(ReportGone("n", 10.0))

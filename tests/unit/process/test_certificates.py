@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 import subprocess
 import sys
+import warnings
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -115,3 +116,22 @@ def test_without_the_extra_a_certificate_is_refused_in_one_sentence(monkeypatch:
 def test_a_process_that_makes_no_certificate_does_not_load_cryptography() -> None:
     code = "import sys, numalign.process.certificates, numalign.process.serve; sys.exit('cryptography' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("version, is_served", [(ssl.TLSVersion.TLSv1_1, False), (ssl.TLSVersion.TLSv1_2, True)])
+def test_a_server_speaks_no_version_of_tls_before_1_2(version: ssl.TLSVersion, is_served: bool) -> None:
+    authority = certificates.authority("tests", Validity.of(now()))
+    shown = certificates.context(authority.issue("server", HOSTS))
+    client = tlstalks.trusting(authority.certificate())
+    with warnings.catch_warnings():
+        # Python warns of the old versions.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        client.minimum_version = client.maximum_version = version
+    # OpenSSL itself offers them at this level of security only.
+    client.set_ciphers("ALL:@SECLEVEL=0")
+    shown.set_ciphers("ALL:@SECLEVEL=0")
+    if is_served:
+        assert tlstalks.shaken(shown, client, HOSTS[0])
+    else:
+        with pytest.raises(ssl.SSLError):
+            tlstalks.shaken(shown, client, HOSTS[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 import tempfile
@@ -130,6 +131,43 @@ def test_a_path_that_is_too_long_for_a_socket_is_refused(socket: Path) -> None:
 
 async def _serve(socket: Path) -> None:
     rpc.Server(socket, SERVICE)
+
+
+def test_a_connection_without_calls_shows_the_end_of_the_other_side(socket: Path) -> None:
+    async def story() -> tuple[bool, bool]:
+        server = rpc.Server(socket, SERVICE)
+        await server.start()
+        channel = Channel(socket)
+        waiting = asyncio.ensure_future(channel.broken())
+        try:
+            await channel.call("/test.Service/Echo", b"")  # it is connected
+            before = waiting.done()
+            await server.stop()
+            return before, await asyncio.wait_for(waiting, 30)
+        finally:
+            await channel.close()
+
+    assert asyncio.run(story()) == (False, True)
+
+
+@pytest.mark.parametrize("chosen, level", [({}, "ERROR"), ({"GRPC_VERBOSITY": "DEBUG"}, "DEBUG")], ids=["none", "own"])
+def test_grpc_logs_only_errors_itself_unless_the_user_chooses_another_level(chosen: dict[str, str], level: str) -> None:
+    """It would else report every connection that ends."""
+    code = "import os, numalign.process.rpc; print(os.environ['GRPC_VERBOSITY'])"
+    given = {name: value for name, value in os.environ.items() if name != "GRPC_VERBOSITY"} | chosen
+    done = subprocess.run([sys.executable, "-c", code], env=given, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == level
+
+
+def test_where_no_program_answers_there_is_no_connection(socket: Path) -> None:
+    async def story() -> bool:
+        channel = Channel(socket)
+        try:
+            return await asyncio.wait_for(channel.broken(), 30)
+        finally:
+            await channel.close()
+
+    assert not asyncio.run(story())
 
 
 def test_grpc_is_loaded_by_those_who_talk() -> None:

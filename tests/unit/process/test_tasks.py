@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 
 import pytest
 
-from numalign.process import tasks
+from numalign.process import log, tasks
 
 
 class Broken(Exception):
@@ -67,6 +68,25 @@ def test_a_signal_ends_the_work_and_is_no_failure(number: signal.Signals) -> Non
         assert ended == ["ended"]
 
     asyncio.run(main())
+
+
+def test_sigusr1_has_a_process_log_debug_lines_until_it_comes_again() -> None:
+    seen: list[bool] = []
+
+    async def looks() -> None:
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGUSR1)
+            async with asyncio.timeout(30):
+                while len(seen) == len(log.VERBOSITY.rules()):
+                    await asyncio.sleep(0)
+            seen.append(logging.getLogger(log.ROOT).isEnabledFor(logging.DEBUG))
+
+    before = logging.getLogger(log.ROOT).level
+    try:
+        asyncio.run(tasks.until_signalled(looks()))
+    finally:
+        logging.getLogger(log.ROOT).setLevel(before)
+    assert (seen, log.VERBOSITY.rules()) == ([True, False], [])
 
 
 def test_a_part_that_is_cancelled_in_its_own_words_ends_in_order_too() -> None:

@@ -17,7 +17,7 @@ def shaken(server: ssl.SSLContext, client: ssl.SSLContext, host: str = "localhos
     up, down = ssl.MemoryBIO(), ssl.MemoryBIO()
     theirs = server.wrap_bio(up, down, server_side=True)
     ours = client.wrap_bio(down, up, server_hostname=host)
-    for side in (ours, theirs, ours, theirs):
+    for side in (ours, theirs) * 3:
         try:
             side.do_handshake()
         except ssl.SSLWantReadError:

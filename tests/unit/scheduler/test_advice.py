@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from msgspec import structs
 
 from numalign.api.attributes import intent as intents
+from numalign.api.decode import quantity
 from numalign.api.objects.meta import OwnerReference
 from numalign.api.objects.node import Taint
 from numalign.api.objects.pod import Pod, Toleration
@@ -34,6 +35,8 @@ def carried_out(built: towns.Built, pod: Pod, found: AnySuggestion) -> bool:
             return all(Town(*built).fits_on(less, node) for node in nodes)
         case Oversized(resource=resource, amount=amount):
             empty = Town(built[0], publisher=built[2])
+            if not resource:
+                return isinstance(empty.choose(pod), NoNode) and bool(found.policies)
             as_it_is, smaller = empty.choose(pod), empty.choose(trial.resized(pod, "main", resource, amount))
             return isinstance(as_it_is, NoNode) and isinstance(smaller, Chosen)
         case Waiting(pods=pods):
@@ -87,13 +90,13 @@ SENTENCES: dict[str, tuple[towns.Built, Pod, str]] = {
     "too large for any zone": (
         (ONE_ZONE, (), "agent"),
         trainer("late", gpus=1, cpu="120"),
-        "no node is big enough, even when empty: ask for at most 96 CPUs instead of 120 (which would fit on a now), "
+        "it fits on no node, even when empty: ask for at most 96 CPUs instead of 120 (which would fit on a now), "
         "or use nodes with policy best-effort",
     ),
     "too large, and less would fit now": (
         (ONE_ZONE, (("a", 3, 4, True), ("a", 2, 4, True)), "agent"),
         trainer("late", gpus=5),
-        "no node is big enough, even when empty: ask for at most 4 nvidia.com/gpu instead of 5 "
+        "it fits on no node, even when empty: ask for at most 4 nvidia.com/gpu instead of 5 "
         "(2 would fit on a now), or use nodes with policy best-effort",
     ),
 }
@@ -106,6 +109,16 @@ def test_one_line_says_what_would_help(built: towns.Built, pod: Pod, sentence: s
 
 def test_a_pod_that_fits_needs_no_advice() -> None:
     assert Town().line(trainer("p")) == ""
+
+
+def test_no_policy_is_advised_that_would_not_make_the_node_larger() -> None:
+    town = Town(ONE_ZONE)
+    small = servers.node("a")
+    offered = {**small.status.allocatable, "cpu": quantity.parse("100")}
+    town.cluster.node(structs.replace(small, status=structs.replace(small.status, allocatable=offered)))
+    assert town.line(trainer("p", gpus=1, cpu="150")) == (
+        "it fits on no node, even when empty: ask for at most 96 CPUs instead of 150 (which would fit on a now)"
+    )
 
 
 def test_a_resource_that_no_node_has_is_named() -> None:
@@ -132,7 +145,21 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         "would fit on a if it tolerated gpu=yes:NoSchedule and b:NoExecute",
     ),
     "a cordon": ({"cordoned": True}, {}, "would fit on a if it were uncordoned"),
-    "a selector": ({}, {"nodeSelector": {"disk": "fast"}}, "would fit on a without its node selector"),
+    "a selector": (
+        {},
+        {"nodeSelector": {"disk": "fast"}},
+        "would fit on a without its node selector disk=fast, which no node has",
+    ),
+    "a node that is not Ready": (
+        {"taints": (Taint(key="node.kubernetes.io/not-ready", effect="NoSchedule"),)},
+        {},
+        "would fit on a if it were Ready",
+    ),
+    "a condition of the node": (
+        {"taints": (Taint(key="node.kubernetes.io/disk-pressure", effect="NoSchedule"),)},
+        {},
+        "would fit on a without taint node.kubernetes.io/disk-pressure:NoSchedule",
+    ),
     "a port": (
         {},
         {"containers": [{"name": "main", "ports": [{"containerPort": 80, "hostPort": 80}]}]},
@@ -150,6 +177,26 @@ def test_where_a_rule_is_in_the_way_the_change_is_named(
     web = waitingpods.pod("web", {"containers": [{"name": "c", "ports": [{"containerPort": 80, "hostPort": 80}]}]})
     town.cluster.pod(on(web, "a", phase="Running"), 0.0)
     assert town.line(trainer("late", **spec)) == sentence
+
+
+def test_uncordoning_a_node_comes_before_taking_a_running_pod_away() -> None:
+    town = Town(ONE_ZONE * 2, (("a", 4, 4, True), ("a", 4, 4, True)))
+    town.cluster.node(servers.node("b", cordoned=True))
+    assert town.line(trainer("late", gpus=4)) == (
+        "would fit on b if it were uncordoned; or on a without pod p0, which holds 4 nvidia.com/gpu"
+    )
+
+
+def test_a_taint_in_the_way_is_named_beside_the_pods_that_could_go() -> None:
+    town = Town(ONE_ZONE * 2, (("a", 4, 4, True), ("a", 4, 4, True)))
+    town.cluster.node(servers.node("b", taints=(Taint(key="gpu", value="broken", effect="NoExecute"),)))
+    assert town.line(trainer("late", gpus=4)).endswith("; or on b if it tolerated gpu=broken:NoExecute")
+
+
+def test_all_policies_under_which_a_large_pod_would_fit_are_named() -> None:
+    assert Town(ONE_ZONE).line(trainer("late", gpus=8, cpu="100")) == (
+        "it fits on no node, even when empty: use nodes with policy restricted or best-effort"
+    )
 
 
 def test_what_is_tolerated_already_is_not_asked_for() -> None:

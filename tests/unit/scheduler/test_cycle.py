@@ -79,7 +79,8 @@ def test_a_pod_without_one_is_parked_and_reported() -> None:
         (
             "p",
             "Unschedulable",
-            "0/1 nodes are available: 1 Insufficient nvidia.com/gpu.",
+            "0/1 nodes are available: 1 Insufficient nvidia.com/gpu. "
+            "The pod fits on no node, even when empty: the pod needs 9 nvidia.com/gpu, a node has at most 8.",
         )
     ]
 

@@ -141,3 +141,21 @@ def test_there_is_no_virtual_clock_in_real_time() -> None:
 
     with pytest.raises(RuntimeError, match=r"virtualtime\.run"):
         asyncio.run(story())
+
+
+def test_a_loop_goes_on_in_real_time_from_where_virtual_time_ended() -> None:
+    async def left() -> tuple[float, float, str]:
+        clock = virtualtime.clock(random.Random(1))
+        await clock.sleep(HOUR)
+        virtualtime.continue_in_real_time()
+        before = time.monotonic(), clock.now()
+        await clock.sleep(0.05)
+        waited = await asyncio.to_thread(lambda: time.monotonic() - before[0])
+        server = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
+        server.close()
+        return waited, clock.now() - before[1], clock.rfc3339()
+
+    waited, passed, moment = virtualtime.run(left())
+    assert waited >= 0.05
+    assert passed >= 0.05
+    assert moment.startswith("2026-01-01T01:00:")

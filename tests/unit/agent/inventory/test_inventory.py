@@ -131,16 +131,22 @@ def test_zones_that_are_none_are_left_out(zones: tuple[int, ...], mode: inventor
 
 
 @pytest.mark.parametrize(
-    "told, free", [(NOBODY, 1), (KnownUids({("default", "web"): "u-1"}), 0)], ids=["gone", "exists"]
+    "told, free, unlisted",
+    [
+        (NOBODY, 1, False),
+        (KnownUids({("default", "web"): "u-1"}), 0, True),
+        (KnownUids({("default", "web"): "u-1"}, local=frozenset({"u-1"})), 1, True),
+    ],
+    ids=["gone", "exists", "its containers have stopped"],
 )
-def test_a_device_of_a_pod_that_is_not_listed_yet_is_not_free(told: KnownUids, free: int) -> None:
+def test_a_device_of_a_pod_that_is_not_listed_yet_is_not_free(told: KnownUids, free: int, unlisted: bool) -> None:
     kubelet = start.start(presets.machine("2x16"), Settings())
     offered = Allocatable((DeviceEntry("example.com/gpu", ("gpu-0",), (0,)),))
     state = DeviceState(pods={"u-1": {"main": {"example.com/gpu": frozenset({"gpu-0"})}}})
     books = DeviceCheckpoint(state, {}, {"example.com/gpu": frozenset({"gpu-0"})})
     look = structs.replace(looks.at(kubelet, kubelet.initial()), pods=(), allocatable=offered, device_checkpoint=books)
     inventory_ = found(look, kubelet.machine, told)
-    assert inventory_.unlisted is not bool(free)
+    assert inventory_.unlisted is unlisted
     assert inventory_.report("n").zones[0].resources["example.com/gpu"].available == free
 
 

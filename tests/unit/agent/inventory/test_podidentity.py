@@ -53,13 +53,19 @@ def told(
 
 def test_a_kubelet_that_lists_all_pods_is_enough() -> None:
     found = told(Kubelet(LocalPod("a-1", *WEB)), frozenset({"a-1"}))
-    assert found == KnownUids({WEB: "a-1"}, {WEB: "a-1"})
+    assert found == KnownUids({WEB: "a-1"}, {WEB: "a-1"}, local=frozenset({"a-1"}))
 
 
 def test_the_api_server_is_asked_about_entries_of_pods_that_the_kubelet_does_not_know() -> None:
     found = told(Kubelet(), frozenset({"somebody"}))
     assert list(found.public) == [WEB]
     assert not found.unsure
+
+
+def test_a_kubelet_knows_before_the_api_server_that_a_pod_has_finished() -> None:
+    found = told(Kubelet(LocalPod("a-1", *WEB, phase="Succeeded")), frozenset({"a-1"}))
+    assert WEB in found.public
+    assert found.local == {"a-1"}
 
 
 def test_finished_pods_are_not_matched() -> None:
@@ -86,7 +92,7 @@ def test_a_static_pod_has_one_uid_for_the_cluster_and_one_for_its_kubelet() -> N
     annotations = {podidentity.MIRROR_POD: HASH, podidentity.CONFIG_HASH: HASH}
     mirror = ObjectMeta(namespace="default", name="web", uid="u-1", annotations=annotations)
     assert podidentity.of_api_server([podidentity.PodHeader(mirror)]) == KnownUids({WEB: "u-1"}, {WEB: HASH})
-    assert podidentity.of_kubelet([LocalPod(HASH, *WEB)]) == KnownUids({}, {WEB: HASH})
+    assert podidentity.of_kubelet([LocalPod(HASH, *WEB)]) == KnownUids({}, {WEB: HASH}, local=frozenset({HASH}))
 
 
 @pytest.mark.parametrize("told, uid", [(KnownUids({WEB: "u-1"}, {WEB: HASH}), "u-1"), (KnownUids({}, {WEB: HASH}), "")])
@@ -117,3 +123,25 @@ def test_what_a_pod_holds_stays_charged_while_a_kubelet_that_just_started_does_n
     cpus = [zone.resources["cpu"].available for zone in found.zones]
     assert (cpus == [zone.resources["cpu"].available for zone in empty.zones]) is free
     assert podidentity.checkpoint_uids(readings) == {"u-1"}
+
+
+OTHER = PodResources("default", "other", (ContainerResources("main"),), (), ())
+
+
+@pytest.mark.parametrize(
+    "others, uids, free",
+    [((), {}, True), ((OTHER,), {("default", "other"): "u-2"}, True), ((OTHER,), {}, False)],
+    ids=["no other pod", "another pod", "another pod, to which it may belong"],
+)
+def test_what_a_pod_holds_is_free_once_its_kubelet_knows_it_and_does_not_list_it_any_more(
+    others: tuple[PodResources, ...], uids: dict[tuple[str, str], str], free: bool
+) -> None:
+    """Its containers have stopped, and the kubelet frees it before it admits the next pod."""
+    initial = PLAIN.initial()
+    state = CPUState(initial.cpu.default & ~0b1100, {"u-1": {"main": 0b1100}})  # type: ignore[union-attr]
+    readings = structs.replace(looks.at(PLAIN, initial), pods=others, cpu_checkpoint=CPUCheckpoint("static", state))
+    known = KnownUids({WEB: "u-1", **uids}, {WEB: "u-1", **uids}, local=frozenset({"u-1", *uids.values()}))
+    found = inventory.of(readings, PLAIN.machine, known)
+    cpus = [zone.resources["cpu"].available for zone in found.report(NODE).zones]
+    assert (cpus == [zone.resources["cpu"].available for zone in report.of(NODE, PLAIN, initial).zones]) is free
+    assert found.unlisted

@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,9 @@ class Clock:
 
     def now(self) -> float:
         return self.time
+
+    def wall(self) -> datetime:
+        return datetime.fromtimestamp(self.time, UTC)
 
     async def sleep(self, seconds: float) -> None:
         self.time += seconds
@@ -68,8 +72,14 @@ def host(tmp_path: Path) -> Path:
 
 
 def sources(host: Path, kubelet: Kubelet | None = None) -> Sources:
-    clock = Clock()
-    return Sources(host=host, kubelet_root=host / "var/lib/kubelet", podresources=kubelet, clock=clock)  # type: ignore[arg-type]
+    root = host / "var/lib/kubelet"
+    return Sources(
+        host=host,
+        kubelet_root=root,
+        device_plugins=root / "device-plugins",
+        podresources=kubelet,
+        clock=Clock(),  # type: ignore[arg-type]
+    )
 
 
 def read(found: Sources) -> Readings:

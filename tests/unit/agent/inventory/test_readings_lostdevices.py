@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 from msgspec import structs
 
 from numalign.agent.inventory import inventory
 from numalign.agent.inventory.podidentity import KnownUids
-from numalign.agent.inventory.readings import LostDevices
+from numalign.agent.inventory.readings import LostDevices, Sources
 from numalign.agent.sources.checkpoints import DeviceCheckpoint
 from numalign.agent.sources.podresources import Allocatable, DeviceEntry
 from numalign.kubelet import start
@@ -15,6 +18,7 @@ from numalign.kubelet.device import DeviceState
 from numalign.kubelet.machine import presets
 from numalign.kubelet.settings import Settings
 from tests.unit.agent import kubelet_looks as looks
+from tests.unit.kube.clocks import HandClock
 
 GPU = "x/gpu"
 WRITTEN = DeviceCheckpoint(DeviceState(), {}, {GPU: frozenset({"a", "b"})})
@@ -45,6 +49,32 @@ def test_devices_that_are_no_longer_offered_are_not_registered(
         found = vanished.left_out(WRITTEN, offered)
     assert found is not None
     assert found.registered[GPU] == there
+
+
+STARTS = {
+    "no plugin has registered": (NONE, set()),
+    "its plugin has registered, and one may have a topology without zones": (offer("a"), {"a", "b"}),
+}
+
+
+@pytest.mark.parametrize("offered, there", STARTS.values(), ids=STARTS)
+def test_a_kubelet_that_has_just_started_has_no_device_of_plugins_that_have_not_registered(
+    offered: Allocatable, there: set[str]
+) -> None:
+    """Also for an agent that has just started and knows no earlier offer."""
+    found = LostDevices().left_out(WRITTEN, offered, registering=True)
+    assert found is not None
+    assert found.registered[GPU] == there
+
+
+@pytest.mark.parametrize("age, registering", [(1.0, True), (60.0, False), (-5.0, False)])
+def test_the_age_of_its_socket_shows_when_a_kubelet_has_started(tmp_path: Path, age: float, registering: bool) -> None:
+    socket = tmp_path / "kubelet.sock"
+    socket.touch()
+    clock = HandClock()
+    started = clock.wall().timestamp() - age
+    os.utime(socket, (started, started))
+    assert Sources(host=tmp_path, kubelet_root=tmp_path, socket=socket, clock=clock).registering is registering
 
 
 def test_a_report_offers_no_device_whose_plugin_has_died() -> None:

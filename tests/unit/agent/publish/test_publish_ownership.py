@@ -37,6 +37,16 @@ def test_a_later_owner_of_the_zones_is_the_publisher() -> None:
     assert guard().look(there("1", ManagedFields("rte", "", ZONES)), 0.0) == "rte"
 
 
+def test_a_former_publisher_stays_the_owner_of_what_we_write_as_well_and_does_not_count() -> None:
+    """NFD and numalign write the same topologyPolicies: both own it after numalign has taken the report over."""
+    both: dict[str, Any] = {"f:topologyPolicies": {}}
+    former = ManagedFields("nfd-topology-updater", "", both, "2026-01-01T00:00:00Z")
+    ours = ManagedFields(publishers.AGENT, "", ZONES | both, "2026-01-01T00:01:00Z")
+    assert guard().look(there("1", former, ours), 0.0) == ""
+    again = ManagedFields("nfd-topology-updater", "", ZONES | both, "2026-01-01T00:02:00Z")
+    assert guard().look(there("2", again, ManagedFields(publishers.AGENT, "", both)), 0.0) == "nfd-topology-updater"
+
+
 def test_what_was_there_before_us_does_not() -> None:
     assert guard(wrote=False).look(there("1", ManagedFields("rte", "", ZONES)), 0.0) == ""
 

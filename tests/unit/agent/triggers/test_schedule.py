@@ -111,3 +111,27 @@ def test_one_dear_look_is_no_measure() -> None:
     due.spent(10.0)
     due.request("pods", 0.1)
     assert due.at() < 2.0
+
+
+def test_an_urgent_request_does_not_keep_the_distance() -> None:
+    due = started()
+    due.request("kubelet-state", 100.2)
+    due.request("devices", 100.3, urgent=True)
+    assert due.at() == 100.3
+    assert due.take(100.3, 0.0) == {"devices", "kubelet-state"}
+    assert due.at() == 160.3
+
+
+def test_urgent_requests_keep_the_minimum_distance_among_themselves_however_dear_snapshots_are() -> None:
+    due = Due(Pace(share=0.005))
+    due.take(100.0, 0.0)
+    for _ in range(50):
+        due.spent(1.0)
+    due.request("devices", 100.2, urgent=True)
+    due.take(100.2, 0.0)
+    for moment in (100.5, 100.7):
+        due.request("devices", moment, urgent=True)
+    assert due.at() == pytest.approx(101.2)
+    due.take(101.2, 0.0)
+    due.request("devices", 103.0, urgent=True)
+    assert due.at() == 103.0

@@ -73,14 +73,14 @@ def test_a_folder_is_no_file_to_be_touched(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("without_sleep")
 @pytest.mark.parametrize("change, reason", CHANGES.values(), ids=CHANGES)
 def test_changed_files_wake(change: Callable[[Path], object], reason: str, root: Path) -> None:
-    files = triggers.of_kubelet(root, root / "notify")
+    files = triggers.of_kubelet(root, root / "device-plugins", root / "notify")
     assert asyncio.run(woken(files, lambda: change(root))) == {reason}
 
 
 @pytest.mark.usefixtures("without_sleep")
 def test_a_file_that_goes_wakes_too(root: Path) -> None:
     (root / "notify").write_text("x")
-    files = triggers.of_kubelet(root, root / "notify")
+    files = triggers.of_kubelet(root, root / "device-plugins", root / "notify")
     assert asyncio.run(woken(files, lambda: (root / "notify").unlink())) == {"notified"}
 
 
@@ -124,7 +124,10 @@ def test_a_path_with_detours_is_watched_all_the_same(root: Path) -> None:
 
 def test_a_burst_is_one_look(root: Path) -> None:
     async def looks() -> list[frozenset[str]]:
-        async with asyncio.timeout(PATIENCE), Triggers(triggers.of_kubelet(root), QUICK) as waiting:
+        async with (
+            asyncio.timeout(PATIENCE),
+            Triggers(triggers.of_kubelet(root, root / "device-plugins"), QUICK) as waiting,
+        ):
             await waiting.wait()
             for _ in range(100):
                 replaced(root / "cpu_manager_state")
@@ -162,5 +165,5 @@ def test_lost_events_count_as_changes_of_what_changed(tmp_path: Path) -> None:
 
 def test_nothing_is_left_open(root: Path) -> None:
     before = len(os.listdir("/proc/self/fd"))
-    asyncio.run(woken(triggers.of_kubelet(root), lambda: replaced(root / "cpu_manager_state")))
+    asyncio.run(woken(triggers.of_kubelet(root, root / "device-plugins"), lambda: replaced(root / "cpu_manager_state")))
     assert len(os.listdir("/proc/self/fd")) == before

@@ -76,6 +76,21 @@ def test_once_with_an_invalid_configuration_says_so_and_has_the_kernels_facts(
     assert normalise.normalise(wire.decode(result.stdout)) == without_kubelet
 
 
+def test_the_device_checkpoint_is_in_its_usual_folder_where_the_kubelet_s_root_folder_is_another(
+    tmp_path: Path,
+) -> None:
+    root = machine_trees.preset("2x16", tmp_path)
+    for folder in ("var/lib/k0s/kubelet/device-plugins", "var/lib/kubelet/device-plugins", "srv/plugins"):
+        (root / folder).mkdir(parents=True)
+    (root / "var/lib/kubelet/device-plugins/kubelet_internal_checkpoint").write_text("[]")
+    (root / "srv/plugins/kubelet_internal_checkpoint").write_text("{}")
+    words = ["agent", "once", "--host-root", str(root), "--kubelet-dir", "/var/lib/k0s/kubelet"]
+    for more, wrong in (([], "got `array`"), (["--device-plugins-dir", "/srv/plugins"], "missing required field")):
+        result = CliRunner().invoke(app, [*words, *more])
+        (said,) = [line for line in result.stderr.splitlines() if "kubelet_internal_checkpoint" in line]
+        assert (result.exit_code, wrong in said) == (0, True), said
+
+
 def test_show_draws_zones_cpus_and_distances(tmp_path: Path) -> None:
     drawn = numalign("show", "--host-root", str(machine_trees.preset("gpu-8", tmp_path)))
     assert drawn.startswith("2 zones, 2 sockets, 96 cores, 2 threads each, 192 CPUs, 2Ti\n")
@@ -177,8 +192,8 @@ def test_the_agent_does_not_carry_what_it_never_uses() -> None:
 
 REFUSED = {
     "signs of life too rare": (["run", "--period", "301"], "301.0 is not in the range"),
-    "another mode": (["once", "--mode", "koordinator"], '"koordinator" is not a mode'),
-    "another version": (["once", "--api-version", "v1"], '"v1" is not a version'),
+    "another mode": (["once", "--mode", "koordinator"], "'koordinator' is not one of 'own', 'rte', 'nfd'"),
+    "another version": (["once", "--api-version", "v1"], "'v1' is not one of 'v1alpha2', 'v1alpha1'"),
     "no machine": (["show", "--host-root", "nowhere"], "no CPU is listed there"),
     "no socket of this machine": (["once", "--podresources-socket", "tcp://kubelet"], "unix:///path"),
     "no whole report": (["once", "--exclude", "some.yaml"], "always complete"),

@@ -63,13 +63,13 @@ def test_the_origin_of_the_rejected_pods_is_explained() -> None:
 def test_the_waiting_pod_has_a_reason() -> None:
     text = " ".join(shown().split())
     assert "numa-test waits, and its condition says why: 0/3 nodes are available:" in text
-    assert "cannot align container (container solver needs 70 CPUs in one zone" in text
+    assert "cannot align container (container solver needs 70 CPUs in one NUMA zone" in text
 
 
 def test_it_is_explained_with_what_would_help() -> None:
     text = " ".join(shown().split())
     explained = text.partition("Explained: ")[2]
-    assert "1 container solver needs 70 CPUs in one zone, best zone has 62 gpu-0" in explained
+    assert "1 container solver needs 70 CPUs in one NUMA zone, best zone has 62 gpu-0" in explained
     assert "It would fit on gpu-0 without pod" in explained
 
 
@@ -101,7 +101,7 @@ def test_commands_to_try_can_be_typed_as_they_are(
 def test_one_pod_is_refused_although_the_node_has_room() -> None:
     text = " ".join(shown().split())
     assert "reason TopologyAffinityError message Resources cannot be allocated with Topology locality" in text
-    assert "because container main needs 1 nvidia.com/gpu, 16 CPUs and 64Gi memory in the same zone," in text
+    assert "because container main needs 1 nvidia.com/gpu, 16 CPUs and 64Gi memory in the same NUMA zone," in text
     assert (
         "although the node as a whole has enough: 54 cpu for 16, 1.05Ti memory for 64Gi, 2 nvidia.com/gpu for 1" in text
     )

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from msgspec import structs
 
-from numalign.cli.commands import doctor
+from numalign.cli.commands.install import doctor
 from numalign.deploy.doctor.diagnosis import CHECKS
 from tests.unit.cli import clusterfiles
 from tests.unit.cli.clusterfiles import busy, run, written
@@ -170,7 +170,7 @@ def test_the_walk_ends_in_the_explanation(tmp_path: Path) -> None:
     assert lines[0].startswith("1. NodeResourceTopology is defined")
     assert "3. every node has a current report (2 reports, 2 nodes for pods)" in result.stdout
     assert "0 of 2 nodes can take the pod" in result.stdout
-    assert "with 1 nvidia.com/gpu instead of 4" in result.stdout
+    assert "with 1 nvidia.com/gpu instead of 4" in " ".join(result.stdout.split())
 
 
 def test_a_pod_may_be_named_in_three_ways(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 import yaml
 from msgspec import structs
 
+from numalign.api.objects.meta import OwnerReference
 from numalign.api.objects.pod import Pod, PodCondition
 from numalign.cli.display import formats, matrix
 from numalign.cli.display.values import Lacking, ZoneLack
@@ -29,15 +30,24 @@ CONFIGURATION = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSc
 CONTAINER = {"name": "main", "resources": {"limits": WANTS}}
 
 
+REFUSED = PodCondition(type="PodScheduled", status="False", reason="Unschedulable", message="0/2 nodes")
+
+
+def seen(pod: Pod) -> Pod:
+    """The pod after a scheduler has looked at it."""
+    return structs.replace(pod, status=structs.replace(pod.status, conditions=(REFUSED,)))
+
+
 WAITING = """\
 late  waiting
   asks for  4 cpu, 1Gi memory, 2 nvidia.com/gpu (Guaranteed)
+  it says   Unschedulable: 0/2 nodes
 
 0 of 2 nodes can take the pod
 
-  nodes  why                                                                 which
-  ---------------------------------------------------------------------------------------
-      2  container main needs 2 nvidia.com/gpu in one zone, best zone has 1  gpu-a, gpu-b
+  nodes  why                                                                      which
+  --------------------------------------------------------------------------------------------
+      2  container main needs 2 nvidia.com/gpu in one NUMA zone, best zone has 1  gpu-a, gpu-b
 
 closest is gpu-a (single-numa-node, scope container):
           nvidia.com/gpu   cpu
@@ -46,8 +56,8 @@ closest is gpu-a (single-numa-node, scope container):
   zone 0  1 free, 1 short  90 free
   zone 1  1 free, 1 short  92 free
 
-It would fit on gpu-a without pod train-0, which holds 3 nvidia.com/gpu in zone 0; or on 2 nodes
-(gpu-a and gpu-b) with 1 nvidia.com/gpu instead of 2.
+It would fit on gpu-a without pod train-0, which holds 3 nvidia.com/gpu in zone 0; or on gpu-a and
+gpu-b with 1 nvidia.com/gpu instead of 2.
 """
 
 
@@ -61,10 +71,31 @@ def shape(folder: Path, **manifest: Any) -> str:
 
 
 def test_a_pod_that_waits_is_explained(tmp_path: Path) -> None:
-    file = written(tmp_path, [*busy(), clusterfiles.pod(trainer("late", gpus=2))])
+    file = written(tmp_path, [*busy(), clusterfiles.pod(seen(trainer("late", gpus=2)))])
     result = run("explain", "pod", "late", "--snapshot", file)
     assert result.exit_code == 1
     assert result.stdout == WAITING
+
+
+def test_the_everyday_8_gpu_job_is_said_never_to_fit_before_anything_else(tmp_path: Path) -> None:
+    file = written(tmp_path, [*busy(), clusterfiles.pod(seen(trainer("train-8", gpus=8)))])
+    result = run("explain", "pod", "train-8", "--snapshot", file)
+    lines = result.stdout.splitlines()
+    assert lines[2].split("  ", 2)[1:] == [
+        "never fits",
+        "container main needs 8 nvidia.com/gpu in one NUMA zone, best zone has 4, even when",
+    ]
+    assert "closest" not in result.stdout
+    assert "even when empty, the best is gpu-a (single-numa-node, scope container):" in lines
+    assert "  zone 0  4 in all, 4 short  94 in all" in lines
+    told = json.loads(run("explain", "pod", "train-8", "--snapshot", file, "-o", "json").stdout)
+    assert told["asked"]["suggestions"][0]["policies"] == ["best-effort"]
+
+
+def test_requests_are_listed_in_one_order() -> None:
+    assert formats.wants({"nvidia.com/gpu": 1, "memory": 1 << 30, "a.com/b": 2, "cpu": 4}) == (
+        "4 cpu, 1Gi memory, 2 a.com/b, 1 nvidia.com/gpu"
+    )
 
 
 def test_a_shape_with_resource_claims_is_not_scheduled_and_says_only_that(tmp_path: Path) -> None:
@@ -200,7 +231,78 @@ def test_a_gated_pod_is_shown_as_gated(tmp_path: Path) -> None:
 def test_a_pod_of_another_scheduler_is_shown_as_such(tmp_path: Path) -> None:
     stock = waitingpods.pod("late", {"schedulerName": "default-scheduler"})
     result = run("explain", "pod", "late", "--snapshot", written(tmp_path, [*busy(), clusterfiles.pod(stock)]))
-    assert "scheduler    default-scheduler; what follows is what numalign would say" in result.stdout
+    assert "the pod names scheduler default-scheduler; what follows is what numalign would" in result.stdout
+
+
+def test_a_pod_whose_scheduler_s_name_is_misspelt_fits_and_is_not_scheduled(tmp_path: Path) -> None:
+    spelt = waitingpods.pod("late", {"schedulerName": "my-own"})
+    file = written(tmp_path, [*busy(), clusterfiles.pod(spelt)])
+    result = run("explain", "pod", "late", "--snapshot", file)
+    assert result.exit_code == 1
+    first = " ".join(result.stdout.partition("scheduler ")[2].split())
+    assert first.startswith(
+        "no scheduler has looked at the pod: it has no PodScheduled condition. Does a scheduler named my-own run? "
+        "Pods here were scheduled under numalign"
+    )
+    told = json.loads(run("explain", "pod", "late", "--snapshot", file, "-o", "json").stdout)
+    assert (told["fits"], told["asked"]["fits"], "my-own" in told["pod"]["unattended"]) == (False, True, True)
+
+
+def test_a_pod_that_its_scheduler_has_not_reached_yet_would_be_placed(tmp_path: Path) -> None:
+    result = run(
+        "explain", "pod", "late", "--snapshot", written(tmp_path, [*busy(), clusterfiles.pod(trainer("late"))])
+    )
+    assert result.exit_code == 0
+    assert "other pods were scheduled under the name numalign" in " ".join(result.stdout.split())
+
+
+URGENT = {"containers": [CONTAINER | {"resources": {"limits": WANTS | {"nvidia.com/gpu": "4"}}}], "priority": 1000}
+
+
+def test_a_shape_of_high_priority_preempts_and_names_the_pods_that_go(tmp_path: Path) -> None:
+    old, new = ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z")
+    pods = [
+        structs.replace(pod, status=structs.replace(pod.status, start_time=start))
+        for pod, start in ((trainer("long", gpus=3), old), (trainer("short", gpus=3), new))
+    ]
+    items = clusterfiles.node("gpu-a", *pods)
+    for each in items[1:3]:
+        each["status"]["startTime"] = {"long": old, "short": new}[each["metadata"]["name"]]
+    file = written(tmp_path, items)
+    result = run("explain", "shape", "-f", shape(tmp_path, spec=URGENT), "--snapshot", file)
+    assert result.exit_code == 0
+    assert result.stdout.endswith("It would preempt 1 pod of priority 0 on gpu-a: short.\n")
+    several = run("explain", "shape", "-f", shape(tmp_path, spec=URGENT), "--replicas", "3", "--snapshot", file)
+    assert several.exit_code == 1
+    assert "2 of 3 pods find a node: gpu-a 2" in several.stdout
+    told = json.loads(
+        run("explain", "shape", "-f", shape(tmp_path, spec=URGENT), "--snapshot", file, "-o", "json").stdout
+    )
+    assert (told["fits"], told["preemptions"][0]["victims"]) == (True, ["default/short"])
+
+
+def test_a_pod_that_would_preempt_names_the_victims_even_where_its_scheduler_does_not_run(tmp_path: Path) -> None:
+    late = trainer("late", gpus=4)
+    urgent = structs.replace(late, spec=structs.replace(late.spec, priority=1000, scheduler_name="my-own"))
+    items = clusterfiles.node("gpu-a", trainer("one", gpus=3), trainer("two", gpus=3))
+    result = run("explain", "pod", "late", "--snapshot", written(tmp_path, [*items, clusterfiles.pod(urgent)]))
+    assert result.exit_code == 1
+    assert "Does a scheduler named my-own run?" in " ".join(result.stdout.split())
+    assert "would go to  gpu-a, once pods there are preempted" in result.stdout
+    assert "It would preempt 1 pod of priority 0 on gpu-a" in result.stdout
+
+
+def test_a_shape_that_never_preempts_evicts_nothing(tmp_path: Path) -> None:
+    spec = URGENT | {"preemptionPolicy": "Never"}
+    result = run("explain", "shape", "-f", shape(tmp_path, spec=spec), "--snapshot", written(tmp_path, busy()))
+    assert result.exit_code == 1
+    assert "preempt" not in result.stdout
+
+
+def test_a_priority_class_that_a_file_does_not_know_is_said_to_count_as_0(tmp_path: Path) -> None:
+    spec = {"containers": [CONTAINER], "priorityClassName": "prod"}
+    result = run("explain", "shape", "-f", shape(tmp_path, spec=spec), "--snapshot", written(tmp_path, busy()))
+    assert "priority class prod is not known; the priority of its pods counts as 0" in result.stderr
 
 
 def test_the_reference_flavour_answers_in_its_own_words(tmp_path: Path) -> None:
@@ -228,6 +330,74 @@ def test_pods_go_by_name_and_namespace(arguments: tuple[str, ...], code: int, tm
     result = run("explain", "pod", *arguments, "--snapshot", written(tmp_path, busy()))
     assert result.exit_code == code
     assert ("is not there" in result.stderr) == (code == 2)
+
+
+def owned(pod: Pod, name: str, uid: str = "rs-uid") -> Pod:
+    owner = OwnerReference(kind="ReplicaSet", name=name, uid=uid, controller=True)
+    return structs.replace(pod, metadata=structs.replace(pod.metadata, owner_references=(owner,)))
+
+
+def crowd() -> list[dict[str, Any]]:
+    """Two busy nodes, three replicas of a Deployment that wait for them, and a pod of another namespace."""
+    set_owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llm", "uid": "d", "controller": True}
+    replica_set = {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": "llm-1", "namespace": "default", "uid": "rs-uid", "ownerReferences": [set_owner]},
+    }
+    waiting = [owned(seen(trainer(f"llm-1-{letter}", gpus=2)), "llm-1") for letter in "abc"]
+    waiting = [structs.replace(pod, metadata=structs.replace(pod.metadata, labels={"app": "llm"})) for pod in waiting]
+    other = seen(trainer("lone", gpus=8))
+    other = structs.replace(other, metadata=structs.replace(other.metadata, namespace="team-a"))
+    return [*busy(), replica_set, *map(clusterfiles.pod, (*waiting, other))]
+
+
+LISTS = {
+    "all that wait": ((), ["llm-1-a", "llm-1-b", "llm-1-c"]),
+    "in all namespaces": (("-A",), ["llm-1-a", "llm-1-b", "llm-1-c", "lone"]),
+    "in another namespace": (("-n", "team-a"), ["lone"]),
+    "by a label": (("-l", "app=llm"), ["llm-1-a", "llm-1-b", "llm-1-c"]),
+    "by an owner": (("deploy/llm",), ["llm-1-a", "llm-1-b", "llm-1-c"]),
+    "by its ReplicaSet": (("replicaset.apps/llm-1",), ["llm-1-a", "llm-1-b", "llm-1-c"]),
+    "by name, as kubectl writes it": (("pod/llm-1-a", "llm-1-b"), ["llm-1-a", "llm-1-b"]),
+}
+
+
+@pytest.mark.parametrize("arguments, names", LISTS.values(), ids=LISTS)
+def test_pods_are_chosen_as_kubectl_chooses_them(arguments: tuple[str, ...], names: list[str], tmp_path: Path) -> None:
+    file = written(tmp_path, crowd())
+    for command in (("why",), ("explain", "pods")):
+        result = run(*command, *arguments, "-o", "name", "--snapshot", file)
+        assert (result.exit_code, result.stdout.split()) == (1, [f"pod/{name}" for name in names])
+
+
+def test_many_pods_are_a_line_each_and_replicas_that_are_refused_alike_are_one(tmp_path: Path) -> None:
+    lines = run("why", "-A", "--snapshot", written(tmp_path, crowd())).stdout.splitlines()
+    assert lines[0].split() == ["NAMESPACE", "POD", "STATE", "NODE", "WHY"]
+    assert " ".join(lines[2].split()).startswith("default llm-1-a and 2 more waiting - container main needs 2")
+    assert any("team-a" in line and "never fits: container main needs 8 nvidia.com/gpu" in line for line in lines)
+    assert lines[-1] == "4 pods: 4 waiting"
+
+
+def test_pods_that_are_written_alike_are_one_line_without_an_owner_too(tmp_path: Path) -> None:
+    pods = [seen(trainer(f"late-{number}", gpus=2)) for number in range(120)]
+    lines = run("why", "--snapshot", written(tmp_path, [*busy(), *map(clusterfiles.pod, pods)])).stdout.splitlines()
+    assert lines[2].startswith("late-0 and 119 more  waiting")
+    assert lines[-1] == "120 pods: 120 waiting"
+
+
+def test_what_is_no_command_is_a_pod(tmp_path: Path) -> None:
+    file = written(tmp_path, busy())
+    short, full = (run("explain", *words, "--snapshot", file) for words in (("train-1",), ("pod", "pod/train-1")))
+    assert (short.exit_code, short.stdout) == (0, full.stdout)
+
+
+def test_an_owner_without_pods_and_a_cluster_in_which_none_waits_say_so(tmp_path: Path) -> None:
+    file = written(tmp_path, busy())
+    nothing = run("why", "sts/db", "--snapshot", file)
+    assert (nothing.exit_code, "StatefulSet default/db: owns no pod here" in nothing.stderr) == (2, True)
+    assert run("why", "--snapshot", file).stdout == "No pod waits.\n"
+    assert json.loads(run("why", "--snapshot", file, "-o", "json").stdout) == []
 
 
 @pytest.mark.parametrize(
@@ -264,7 +434,9 @@ def test_the_same_as_values(fmt: str, tmp_path: Path) -> None:
 def test_every_node_is_listed_on_request(tmp_path: Path) -> None:
     file = written(tmp_path, [*busy(), clusterfiles.pod(trainer("late", gpus=2))])
     result = run("explain", "pod", "late", "--snapshot", file, "--nodes")
-    assert "gpu-a: container main needs 2 nvidia.com/gpu in one zone, best zone has 1" in result.stdout.splitlines()
+    assert (
+        "gpu-a: container main needs 2 nvidia.com/gpu in one NUMA zone, best zone has 1" in result.stdout.splitlines()
+    )
     told = json.loads(run("explain", "pod", "late", "--snapshot", file, "--nodes", "-o", "json").stdout)
     assert [each["node"] for each in told["asked"]["answers"]] == ["gpu-a", "gpu-b"]
 
@@ -282,7 +454,8 @@ def test_copies_are_placed_one_after_the_other_until_one_finds_nothing(tmp_path:
     result = run("explain", "shape", "-f", shape(tmp_path), "--replicas", "6", "--snapshot", file)
     assert result.exit_code == 1
     assert "4 of 6 pods find a node: gpu-a 4" in result.stdout
-    assert "the pod requests 2 nvidia.com/gpu, at most 0 left on a node" in result.stdout
+    assert "the pod requests 2 nvidia.com/gpu, none left on a node" in result.stdout
+    assert "pod p finds none:" in result.stdout
     assert run("explain", "shape", "-f", shape(tmp_path), "--replicas", "4", "--snapshot", file).exit_code == 0
 
 

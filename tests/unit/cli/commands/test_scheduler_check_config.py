@@ -34,9 +34,13 @@ def test_it_shows_what_the_scheduler_will_do() -> None:
     result = check(GOOD)
     assert result.exit_code == 0
     lines = {line.split("  ")[0].strip() or line.split()[0]: line for line in result.stdout.splitlines() if line}
-    assert "by lease kube-system/kube-scheduler (15s, 10s, 2s)" in lines["leads"]
+    text = " ".join(result.stdout.split())
+    assert (
+        "with lease kube-system/kube-scheduler: valid for 15s, given up if not renewed for 10s, tried every 2s" in text
+    )
     assert "k.conf; 100 calls a second, 100 at once" in lines["API server"]
-    assert "exact, predictive, LeastNUMANodes" in lines["zones"]
+    assert "by the kubelet's rules (flavour exact), predictive cache, score LeastNUMANodes" in text
+    assert "zones checked by NodeResourceTopologyMatch, which is on unless a profile disables it" in text
     assert result.stdout.count("30% of nodes") == 1
     assert "left out                   ImageLocality" in result.stdout
 
@@ -77,11 +81,15 @@ def test_json_is_json() -> None:
     "text, complaint",
     [
         ("kind: X", 'apiVersion: missing; add "apiVersion: kubescheduler.config.k8s.io/v1"'),
+        (
+            GOOD.replace("{disabled: [{name: ImageLocality}]}", "{enabled: [{name: Coscheduling}]}"),
+            'there is no plugin "Coscheduling"; it schedules gangs (PodGroup), which numalign does not',
+        ),
         (GOOD + "parallel: 3\n", "parallel: no field of this name; did you mean parallelism?"),
         (GOOD + "percentageOfNodesToScore: 20\n", 'the key "percentageOfNodesToScore" is there twice'),
         (GOOD + ": [", "not YAML"),
     ],
-    ids=["not one", "unknown field", "twice", "no YAML"],
+    ids=["not one", "a plugin for gangs", "unknown field", "twice", "no YAML"],
 )
 def test_a_bad_configuration_exits_with_1_and_the_path(text: str, complaint: str) -> None:
     result = check(text)

@@ -29,3 +29,11 @@ def test_without_the_extra_an_address_off_loopback_asks_for_a_certificate(monkey
 
 def test_serving_on_loopback_does_not_load_cryptography() -> None:
     assert subprocess.run([sys.executable, "-c", LOADED], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("command", ["scheduler run", "extender run"])
+def test_a_class_that_cluster_autoscaler_answers_is_refused(command: str) -> None:
+    line = f"{command} --provisioning-class check-capacity.autoscaling.x-k8s.io --tls-certificate none"
+    result = CliRunner().invoke(app, line.split())
+    assert result.exit_code == 2
+    assert "--provisioning-class: is a class that cluster-autoscaler answers" in result.stderr.replace("\n", " ")

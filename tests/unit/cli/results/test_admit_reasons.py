@@ -28,25 +28,25 @@ CASES = {
         node("single-numa-node"),
         of(15, 15, 2),
         "no-common-zones",
-        "container c0 needs 2 CPUs in one zone, best zone has 1",
+        "container c0 needs 2 CPUs in one NUMA zone, best zone has 1",
     ),
     "it is free, but in pieces": (
         node("restricted"),
         of(10, 10, 8),
         "no-common-zones",
-        "container c0 needs 8 CPUs in one zone, best zone has 6",
+        "container c0 needs 8 CPUs in one NUMA zone, best zone has 6",
     ),
     "it never fits one zone": (
         node("single-numa-node"),
         of(20),
         "no-common-zones",
-        "container c0 needs 20 CPUs in one zone, best zone has 16 (too small even when empty)",
+        "container c0 needs 20 CPUs in one NUMA zone, best zone has 16, even when empty",
     ),
     "two resources fit different zones": (
         node("single-numa-node", NICS_IN_ZONE_1),
         of(2, {**guaranteed(14), NIC: 1}, {**guaranteed(4), NIC: 1}),
         "no-common-zones",
-        "container c0 needs 1 a.com/nic and 4 CPUs in the same zone, and no zone has room for it: "
+        "container c0 needs 1 a.com/nic and 4 CPUs in the same NUMA zone, and no zone has room for it: "
         "only zone 1 has 1 a.com/nic and only zone 0 has 4 CPUs",
     ),
     "two resources need different numbers of zones": (
@@ -72,8 +72,8 @@ CASES = {
         node("restricted", **STATIC_MEMORY),
         of({"cpu": "500m", "memory": "100Gi"}, guaranteed(2, "20Gi")),
         "memory-group",
-        "container c0 needs 2 CPUs and 20Gi memory in the same zone, and other pods' memory binds zones that have room "
-        "to other zones",
+        "container c0 needs 2 CPUs and 20Gi memory in the same NUMA zone, and other pods' memory binds zones that have "
+        "room to other zones",
     ),
     "no zone alone has the memory, and restricted accepts one only": (
         node("restricted", **STATIC_MEMORY),
@@ -92,7 +92,7 @@ CASES = {
         kubelet(NICS_IN_ZONE_1),
         of({NIC: 3}),
         "too-few-devices",
-        "container c0 needs 3 a.com/nic, at most 2 free on a node",
+        "container c0 needs 3 a.com/nic, a node has at most 2, even when empty",
     ),
     "the node as a whole has too little": (
         kubelet(),
@@ -110,7 +110,7 @@ CASES = {
         kubelet("2x32-smt", **STATIC_CPUS, cpuManagerPolicyOptions={"full-pcpus-only": "true"}),
         of(3),
         "partial-cores",
-        "container c0 needs 3 CPUs, but only whole cores of 2 CPUs are given out",
+        "container c0 needs 3 CPUs, but only whole cores of 2 CPUs are given out: ask for 2 or 4",
     ),
 }
 
@@ -124,13 +124,13 @@ CASES |= {
         node("single-numa-node", "superchip-34", **UNLISTED),
         of(guaranteed(2, "500Gi")),
         "different-zone-counts",
-        "container c0 needs 500Gi memory in one zone, best zone has 480Gi (too small even when empty)",
+        "container c0 needs 500Gi memory in one NUMA zone, best zone has 480Gi, even when empty",
     ),
     "34 zones, and it is free in pieces": (
         node("restricted", "superchip-34", **UNLISTED),
         of(*[guaranteed(2, "300Gi")] * 3),
         "no-common-zones",
-        "container c0 needs 300Gi memory in one zone, best zone has 186Gi",
+        "container c0 needs 300Gi memory in one NUMA zone, best zone has 186Gi",
     ),
     "34 zones, and needs of different widths": (
         node("restricted", "superchip-34", **UNLISTED),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from numalign.api.objects.statusconditions import Condition
 from numalign.deploy.operator import conditions
 from numalign.deploy.operator.conditions import Extra, Outcome
-from numalign.deploy.operator.kinds import Condition
 
 OUTCOMES = st.builds(
     Outcome,

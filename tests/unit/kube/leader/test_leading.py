@@ -1,6 +1,7 @@
 """Leadership performed against a server: gained, kept, lost in time, given back."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -190,3 +191,36 @@ def test_work_ends_even_if_the_leader_is_stopped_twice() -> None:
 
 def test_identities_are_unique() -> None:
     assert leading.own_identity() != leading.own_identity()
+
+
+def test_a_replica_that_waits_says_for_whom(caplog: pytest.LogCaptureFixture) -> None:
+    async def check() -> None:
+        stub = Stub()
+        async with candidates(stub, "me", "other") as [(mine, me), (theirs, other)]:
+            assert await leading.attempt(theirs, other)
+            waiting = asyncio.ensure_future(leading.acquire(mine, me))
+            while not caplog.records:
+                await asyncio.sleep(0.001)
+            waiting.cancel()
+
+    with caplog.at_level(logging.INFO, leading.LOG.name):
+        run(check())
+    assert [each.getMessage() for each in caplog.records] == [
+        "Waiting for lease kube-system/numalign, which other holds"
+    ]
+
+
+def test_a_lease_that_cannot_be_written_is_a_warning_once_with_what_to_do(caplog: pytest.LogCaptureFixture) -> None:
+    missing = status(404, "NotFound", 'namespaces "kube-system" not found')
+
+    async def check() -> None:
+        stub = Stub(faults=once(*[missing] * 8))
+        async with candidates(stub, "me") as [(client, me)]:
+            for _ in range(4):
+                assert not await leading.attempt(client, me)
+
+    with caplog.at_level(logging.INFO, leading.LOG.name):
+        run(check())
+    (warned,) = caplog.records
+    assert warned.levelno == logging.WARNING
+    assert "create the namespace kube-system, or set leaderElection.resourceNamespace" in warned.getMessage()

@@ -72,6 +72,17 @@ EXCUSES = {
         DEVICES,
         False,
     ),
+    "the report had said so, and a later one offered the device": (
+        [
+            OFFER,
+            AWAY,
+            BACK,
+            line(8.5, "offers", node="n", why="report", devices={}),
+            line(9.5, "offers", node="n", why="report", devices=DEVICES),
+        ],
+        DEVICES,
+        True,
+    ),
 }
 
 

@@ -56,20 +56,20 @@ def test_the_row_of_a_node_that_is_gone_starts_from_nothing() -> None:
     columns.set_totals(row, {"cpu": 8000}, 110)
     columns.drop("n")
     assert columns.row("other") == row
-    assert not columns.size[row].any()
+    assert not columns.size[columns.stock[row]].any()
     assert not columns.offered[row].any()
 
 
 def test_amounts_lie_by_zone_and_column() -> None:
     columns, row = described(2, {"cpu": supply(4, 6), NIC: supply(1, 0)})
     nic = columns.column(NIC)
-    assert columns.size[row, :2, [0, nic]].tolist() == [[4, 6], [1, 0]]
+    assert columns.size[columns.stock[row], :2, [0, nic]].tolist() == [[4, 6], [1, 0]]
 
 
 def test_a_later_report_forgets_what_it_does_not_mention() -> None:
     columns, row = described(2, {"cpu": supply(4, 6), NIC: supply(1, 0)})
     columns.describe(row, facts(2, {"cpu": supply(2, 2)}))
-    assert columns.size[row, :, columns.column(NIC)].tolist() == [0, 0]
+    assert columns.size[columns.stock[row], :, columns.column(NIC)].tolist() == [0, 0]
 
 
 def test_arrays_grow_in_every_direction_and_keep_what_they_hold() -> None:
@@ -78,8 +78,34 @@ def test_arrays_grow_in_every_direction_and_keep_what_they_hold() -> None:
         columns.row(f"more-{number}")
         columns.column(f"example.com/{number % 20}")
     columns.describe(columns.row("wide"), facts(8, {"cpu": supply(*range(8))}))
-    assert columns.size[row, :2, 0].tolist() == [4, 6]
-    assert columns.size[columns.rows["wide"], :, 0].tolist() == list(range(8))
+    assert columns.size[columns.stock[row], :2, 0].tolist() == [4, 6]
+    assert columns.size[columns.stock[columns.rows["wide"]], :, 0].tolist() == list(range(8))
+
+
+def test_nodes_that_have_the_same_share_one_stock() -> None:
+    columns = Columns()
+    for name, zones in (("a", supply(4, 6)), ("b", supply(4, 6)), ("c", supply(4, 5))):
+        columns.describe(columns.row(name), facts(2, {"cpu": zones}))
+    stocks = [int(columns.stock[columns.rows[name]]) for name in "abc"]
+    assert stocks[0] == stocks[1] != stocks[2]
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(-1, 25)), max_size=80))
+def test_every_row_has_the_stock_of_its_latest_report(reports: list[tuple[int, int]]) -> None:
+    """More stocks than there is room for at first; -1: the node is gone."""
+    columns, latest = Columns(), dict[str, int]()
+    for node, amount in reports:
+        name = f"n{node}"
+        if amount >= 0:
+            columns.describe(columns.row(name), facts(2, {"cpu": supply(amount, 9), NIC: supply(0, amount)}))
+            latest[name] = amount
+        elif latest.pop(name, None) is not None:
+            columns.drop(name)
+    for name, amount in latest.items():
+        stock = columns.stock[columns.rows[name]]
+        assert columns.size[stock, :2, 0].tolist() == columns.allocatable[stock, :2, 0].tolist() == [amount, 9]
+        assert columns.size[stock, :2, columns.column(NIC)].tolist() == [0, amount]
+    assert len({int(columns.stock[columns.rows[name]]) for name in latest}) == len(set(latest.values()))
 
 
 def test_totals_of_more_resources_than_there_is_room_for() -> None:
@@ -100,7 +126,7 @@ def test_rows_that_follow_equal_rules_are_of_one_kind() -> None:
 
 def test_absurd_amounts_are_cut() -> None:
     columns, row = described(2, {"cpu": supply(1 << 62, -(1 << 62))})
-    assert columns.size[row, :2, 0].tolist() == [LARGEST, -LARGEST]
+    assert columns.size[columns.stock[row], :2, 0].tolist() == [LARGEST, -LARGEST]
 
 
 def test_zones_beyond_those_of_arrays_are_left_out() -> None:
@@ -140,7 +166,7 @@ def test_node_totals_are_charged_and_given_back() -> None:
     columns.charge_totals(row, [(0, 1500)], 1)
     columns.charge_totals(row, [(0, 500)], 1)
     columns.charge_totals(row, [(0, -1500)], -1)
-    assert (columns.requested[row, 0], columns.pods[row]) == (500, 1)
+    assert (columns.requested(row, 0), columns.pods[row]) == (500, 1)
 
 
 CHANGES = {
@@ -159,8 +185,8 @@ def test_single_numbers_are_those_of_the_arrays_however_these_grow() -> None:
         assert (columns.flat is flat) == (column < flat.width)
         flat = columns.flat
         flat.free[row * flat.span + flat.width + column] = 7
-        flat.requested[row * flat.width + column] = 3
-        assert (columns.free[row, 1, column], columns.requested[row, column]) == (7, 3)
+        flat.spare[row * flat.width + column] = -3
+        assert (columns.free[row, 1, column], columns.requested(row, column)) == (7, 3)
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)

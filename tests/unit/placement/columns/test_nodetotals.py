@@ -10,7 +10,7 @@ CPU = ((0, 500),)
 
 def requested(columns: Columns, node: str) -> tuple[int, int]:
     row = columns.rows[node]
-    return int(columns.requested[row, 0]), int(columns.pods[row])
+    return columns.requested(row, 0), int(columns.pods[row])
 
 
 def made(*nodes: str) -> tuple[Columns, NodeTotals]:

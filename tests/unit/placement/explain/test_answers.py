@@ -80,7 +80,7 @@ class Asked:
 
 def test_equal_causes_are_one_sentence_with_the_best_number() -> None:
     found = Asked(engine((6, 2), (5, 5), (0, 1)), trainer())
-    assert found.lines == ["3: container trainer needs 8 example.com/gpu in one zone, best zone has 6"]
+    assert found.lines == ["3: container trainer needs 8 example.com/gpu in one NUMA zone, best zone has 6"]
 
 
 def test_the_most_frequent_cause_comes_first() -> None:
@@ -89,9 +89,15 @@ def test_the_most_frequent_cause_comes_first() -> None:
     found = Asked(known, trainer())
     assert found.fitting == ("n0",)
     assert [len(group.nodes) for group in found.groups] == [2, 1]
-    assert found.lines[1] == (
-        "1: the pod requests 8 example.com/gpu, at most 4 left on a node (too small even when empty)"
-    )
+    assert found.lines[1] == "1: the pod needs 8 example.com/gpu, a node has at most 4, even when empty"
+
+
+def test_a_node_that_is_too_full_and_too_small_is_called_too_small() -> None:
+    known = engine((6, 2))
+    reason = Asked(known, trainer(gpus=20)).refused["n0"]
+    assert reason.structural
+    assert reason.worst is not None
+    assert reason.worst.too_large
 
 
 def test_every_node_has_its_own_numbers() -> None:
@@ -131,7 +137,7 @@ def test_what_was_placed_counts() -> None:
     known = engine((8, 0))
     choices.chosen(known, trainer(6), Random(1))
     assert Asked(known, structs.replace(trainer(), metadata=ObjectMeta(name="next"))).lines == [
-        "1: container trainer needs 8 example.com/gpu in one zone, best zone has 2"
+        "1: container trainer needs 8 example.com/gpu in one NUMA zone, best zone has 2"
     ]
 
 

@@ -15,7 +15,7 @@ def test_zones_have_what_is_free_and_pods_what_they_hold() -> None:
     town = Town(tenants=[("a", 3, 10, True), ("a", 2, 20, False)])
     found = nodeview.of(town.cluster.engine, "a")
     assert found is not None
-    assert found.resources[GPU] == (Cell((0,), 4, 1), Cell((1,), 4, 2))
+    assert found.resources[GPU] == (Cell((0,), 4, 1, size=4), Cell((1,), 4, 2, size=4))
     assert [(each.name, each.is_pending, each.zones) for each in found.tenants] == [
         ("default/p0", False, (0,)),
         ("default/p1", True, (1,)),

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from numalign.api.attributes.directspec import DirectSpec
 from numalign.api.attributes.intent import Intent
 from numalign.kubelet.demand import Role
 from numalign.placement.columns.intent import Unkept
@@ -40,32 +41,38 @@ WHOLE: dict[str, Any] = {"container": "", "place": -1, "role": None, "scope": "p
 PODS = ("shop/a", "shop/b", "shop/c", "shop/d", "shop/e")
 
 SENTENCES: list[tuple[Reason, str]] = [
-    (reason(Cause.NO_COMMON_ZONES, gpus()), "container trainer needs 8 example.com/gpu in one zone, best zone has 6"),
+    (
+        reason(Cause.NO_COMMON_ZONES, gpus()),
+        "container trainer needs 8 example.com/gpu in one NUMA zone, best zone has 6",
+    ),
     (
         reason(Cause.NO_COMMON_ZONES, gpus(too_large=True), role=Role.INIT),
-        "init container trainer needs 8 example.com/gpu in one zone, best zone has 6 (too small even when empty)",
+        "init container trainer needs 8 example.com/gpu in one NUMA zone, best zone has 6, even when empty",
     ),
     (
         reason(Cause.NO_COMMON_ZONES, cpus(20, 18, zones=2), role=Role.SIDECAR),
-        "sidecar container trainer needs 20 CPUs in 2 zones, best 2 zones have 18",
+        "sidecar container trainer needs 20 CPUs in 2 NUMA zones, best 2 zones have 18",
     ),
-    (reason(Cause.NO_COMMON_ZONES, memory(6, 5), **WHOLE), "the pod needs 6Gi memory in one zone, best zone has 5Gi"),
+    (
+        reason(Cause.NO_COMMON_ZONES, memory(6, 5), **WHOLE),
+        "the pod needs 6Gi memory in one NUMA zone, best zone has 5Gi",
+    ),
     (
         reason(Cause.NO_COMMON_ZONES, cpus(8, 8), gpus(2, 4)),
-        "container trainer needs 8 CPUs and 2 example.com/gpu in the same zone, and no zone has room for it",
+        "container trainer needs 8 CPUs and 2 example.com/gpu in the same NUMA zone, and no zone has room for it",
     ),
     (
         reason(Cause.NO_COMMON_ZONES, cpus(8, 8), gpus(2, 4), memory(1, 2)),
-        "container trainer needs 8 CPUs, 2 example.com/gpu and 1Gi memory in the same zone, and no zone has room for "
-        "it",
+        "container trainer needs 8 CPUs, 2 example.com/gpu and 1Gi memory in the same NUMA zone, and no zone has room "
+        "for it",
     ),
     (
         reason(Cause.NO_COMMON_ZONES, cpus(20, 24, zones=2), memory(9, 9, zones=2)),
-        "container trainer needs 20 CPUs and 9Gi memory in the same 2 zones, and no 2 zones have room for it",
+        "container trainer needs 20 CPUs and 9Gi memory in the same 2 NUMA zones, and no 2 zones have room for it",
     ),
     (
         reason(Cause.NO_COMMON_ZONES, cpus(8, 8), after_init=True),
-        "container trainer needs 8 CPUs in one zone, and the zones of its init containers have no room for it",
+        "container trainer needs 8 CPUs in one NUMA zone, and the zones of its init containers have no room for it",
     ),
     (
         reason(Cause.DIFFERENT_ZONE_COUNTS, cpus(20, 24, zones=2), Lack(resource=NIC, need=1, zones=1, most=2)),
@@ -79,11 +86,11 @@ SENTENCES: list[tuple[Reason, str]] = [
     ),
     (
         reason(Cause.DIFFERENT_ZONE_COUNTS, cpus(2, 4), memory(6, 8), policy="single-numa-node"),
-        "container trainer needs 2 CPUs and 6Gi memory in the same zone, and no zone has room for it",
+        "container trainer needs 2 CPUs and 6Gi memory in the same NUMA zone, and no zone has room for it",
     ),
     (
         reason(Cause.DIFFERENT_ZONE_COUNTS, cpus(20, 16), gpus(1, 4), policy="single-numa-node"),
-        "container trainer needs 20 CPUs in one zone, best zone has 16",
+        "container trainer needs 20 CPUs in one NUMA zone, best zone has 16",
     ),
     (reason(Cause.TOO_FEW_CPUS, cpus(20, 16, 0)), "container trainer needs 20 CPUs, at most 16 free on a node"),
     (reason(Cause.TOO_FEW_CPUS, cpus(20, None, 0)), "container trainer needs 20 CPUs, more than are free"),
@@ -111,8 +118,8 @@ SENTENCES: list[tuple[Reason, str]] = [
     ),
     (
         reason(Cause.MEMORY_GROUP, cpus(2, 4), memory(6, 8)),
-        "container trainer needs 2 CPUs and 6Gi memory in the same zone, and other pods' memory binds zones that have "
-        "room to other zones",
+        "container trainer needs 2 CPUs and 6Gi memory in the same NUMA zone, and other pods' memory binds zones that "
+        "have room to other zones",
     ),
     (
         reason(Cause.NO_HEALTHY_DEVICE, gpus(1, 0, 0)),
@@ -120,7 +127,7 @@ SENTENCES: list[tuple[Reason, str]] = [
     ),
     (
         reason(Cause.PARTIAL_CORES, cpus(3, 8, 0), threads_per_core=2),
-        "container trainer needs 3 CPUs, but only whole cores of 2 CPUs are given out",
+        "container trainer needs 3 CPUs, but only whole cores of 2 CPUs are given out: ask for 2 or 4",
     ),
     (
         reason(Cause.TOO_FEW_FULL_CORES, cpus(4, None, 0)),
@@ -132,6 +139,10 @@ SENTENCES: list[tuple[Reason, str]] = [
     ),
     (reason(Cause.NOT_WHOLE_BYTES), "container trainer asks for a fraction of a byte"),
     (reason(Cause.UNEVEN_SHARES), "container trainer needs CPUs that cannot be divided among its zones"),
+    (
+        reason(Cause.KEPT_APART, lacks=(Lack(resource="cpu", need=4000),)),
+        "container trainer must not share NUMA zones with pods there, and others have no room for 4 CPUs",
+    ),
     (reason(Cause.UNSETTLED_PODS), "container trainer fits or not depending on where other pods settle"),
     (
         reason(Cause.UNSETTLED_PODS, waiting_for=PODS[:2], **WHOLE),
@@ -140,6 +151,10 @@ SENTENCES: list[tuple[Reason, str]] = [
     (
         reason(Cause.UNSETTLED_PODS, waiting_for=PODS),
         "container trainer fits or not depending on where other pods settle: shop/a, shop/b, shop/c and 2 more",
+    ),
+    (
+        reason(Cause.TERMINATING_PODS, waiting_for=PODS[:1], **WHOLE),
+        "the pod fits or not depending on when terminating pods end: shop/a",
     ),
     (
         reason(Cause.SIZE_UNKNOWN, gpus(), cpus(8, 8)),
@@ -181,9 +196,13 @@ SENTENCES: list[tuple[Reason, str]] = [
     ),
     (
         reason(NodeCause.TOTALS, gpus(8, 0, 0, too_large=True), **WHOLE),
-        "the pod requests 8 example.com/gpu, at most 0 left on a node (too small even when empty)",
+        "the pod needs 8 example.com/gpu, a node has none, even when empty",
     ),
     (reason(NodeCause.POD_COUNT, **WHOLE), "no more pods are allowed on a node"),
+    (
+        reason(NodeCause.NOT_COUNTED, code=Code.NOT_DECIDED),
+        "not counted any further: amounts alone do not decide, and too many nodes are like that",
+    ),
     (reason(NodeCause.PLUGIN, **WHOLE), "NodeResourceTopologyMatch refuses: cannot align pod"),
     (
         reason(Unkept.NO_REPORT, wish=Intent(strictness="require")),
@@ -198,6 +217,15 @@ SENTENCES: list[tuple[Reason, str]] = [
         "the pod's annotations ask for scope pod and strictness prefer, and the node has scope container with policy "
         "restricted",
     ),
+    (
+        reason(Unkept.NOT_DIRECT, wish=Intent(direct=DirectSpec(exclusive=True, required_cpus="FullPCPUs"))),
+        "the pod's annotations ask for zones of its own and a choice of CPUs, which needs a node in direct mode",
+    ),
+    (
+        reason(Unkept.NOT_ENFORCED, wish=Intent(direct=DirectSpec(policy="restricted", enforce_memory=True))),
+        "the pod's annotations ask for policy restricted and memory limited to its zones, which the node's agent "
+        "cannot enforce",
+    ),
 ]
 
 
@@ -211,7 +239,7 @@ def test_zones_that_have_different_resources_are_named() -> None:
     two = Lack(resource="cpu", need=8000, zones=1, most=8000, by_zone=shares)
     one = gpus(2, 4, by_zone=(ZoneShare(0, 0, 2), ZoneShare(1, 0, 2), ZoneShare(2, 4, 0)))
     assert wording.sentence_with_zones(reason(Cause.NO_COMMON_ZONES, two, one)) == (
-        "container trainer needs 8 CPUs and 2 example.com/gpu in the same zone, and no zone has room for it: "
+        "container trainer needs 8 CPUs and 2 example.com/gpu in the same NUMA zone, and no zone has room for it: "
         "only zones 0 and 1 have 8 CPUs and only zone 2 has 2 example.com/gpu"
     )
 
@@ -255,6 +283,10 @@ ASSUMPTIONS = {
     Assumption.PLACEMENTS_UNKNOWN: "zones of running pods not reported; predicted instead",
     Assumption.NO_REPORT: "no usable topology report; alignment not looked at",
     Assumption.REPORT_DELETED: "topology report deleted; the last known zones stay in force",
+    Assumption.DIRECT_NOT_POSSIBLE: (
+        "the agent offers direct mode, but the kubelet's CPU, memory and topology managers are not all off, or the "
+        "report has no cores; predict mode applies"
+    ),
     Assumption.KUBELET_AWAY: "the kubelet did not answer the agent; the last known zones stay in force",
 }
 

@@ -65,6 +65,7 @@ def empty(rules: NodeRules, rows: int, width: int = WIDTH) -> RowBlock:
     return RowBlock(
         rules=rules,
         free=np.zeros(amounts, np.int64),
+        stock=np.arange(rows, dtype=np.int32),
         size=np.zeros(amounts, np.int64),
         allocatable=np.zeros(amounts, np.int64),
         homeless=np.zeros(by_column, np.int64),

@@ -60,6 +60,17 @@ def test_divergences_of_a_pod(holding: Holding, placement: PodPlacement, kinds: 
     assert [each.kind for each in change.divergences] == kinds
 
 
+def test_a_pod_that_its_kubelet_lists_before_it_allocates_stays_charged() -> None:
+    ledger = predicted(words.held(A, 0))
+    nothing = structs.replace(words.placed(A, 0), holdings=())
+    assert ledger.report(words.agent((8, 8), nothing)).divergences == ()
+    assert words.free(ledger) == [6, 8]
+    ledger.report(words.agent((6, 8), words.placed(A, 0)))
+    assert words.free(ledger) == [6, 8]
+    ledger.report(words.agent((8, 8), nothing))
+    assert words.free(ledger) == [8, 8], "it was observed, so this is an observation, too"
+
+
 def test_the_same_observation_again_counts_nothing() -> None:
     ledger = predicted(words.held(A, 0))
     ledger.report(words.agent((8, 6), words.placed(A, 1)))

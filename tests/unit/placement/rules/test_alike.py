@@ -12,16 +12,12 @@ from hypothesis import strategies as st
 
 from numalign.api.decode import quantity
 from numalign.api.objects.node import Node, NodeStatus
-from numalign.api.schedulerconfig import pluginargs
-from numalign.api.schedulerconfig.pluginargs import ScoringStrategy
 from numalign.placement.columns.changelog import LENGTH
+from numalign.placement.rules import nodeamounts
 from numalign.placement.rules import totals as totals_module
-from numalign.placement.rules.alike import VACANT, AlikeRows, SomeAmounts
-from numalign.placement.rules.resources import strategies
-from numalign.placement.rules.resources.balanced import AddedPod
-from numalign.placement.rules.resources.resourcesfit import FitCodes, ResourceRequest, ScoredPod
-from numalign.placement.rules.resources.strategies import Addition
-from numalign.placement.rules.totals import CPU, MEMORY, Charge, Totals
+from numalign.placement.rules.alike import VACANT, AlikeRows
+from numalign.placement.rules.nodeamounts import BALANCE, FIT, LEAST, MOST, AmountColumns, AmountTerms, Asked
+from numalign.placement.rules.totals import CPU, MEMORY, ByAmounts, Charge, Totals
 
 ROWS = 12
 DEVICE = 4
@@ -48,19 +44,15 @@ changes = st.one_of(
 )
 
 
-def follows(totals: Totals) -> list[Any]:
-    wants = (ResourceRequest(CPU, 600, "cpu"), ResourceRequest(MEMORY, 30, "memory"), ResourceRequest(DEVICE, 1, "gpu"))
-    added = Addition(CPU, 600, 1), Addition(MEMORY, 30, 3)
-    scored = [
-        ScoredPod(strategies.of(ScoringStrategy(type=each)), (*added, Addition(DEVICE, 1, 2)), totals)
-        for each in (pluginargs.LEAST_ALLOCATED, pluginargs.MOST_ALLOCATED)
-    ]
-    return [
-        FitCodes(wants, totals),
-        *scored,
-        AddedPod(added, totals),
-        AddedPod((*added, Addition(DEVICE, 1, 1)), totals),
-    ]
+ADDED = Asked(CPU, 600, 1, True), Asked(MEMORY, 30, 3, True)
+GPU = Asked(DEVICE, 1, 2)
+TERMS = [
+    AmountTerms(FIT, (*ADDED, GPU)),
+    AmountTerms(LEAST, (*ADDED, GPU)),
+    AmountTerms(MOST, (*ADDED, GPU)),
+    AmountTerms(BALANCE, ADDED),
+    AmountTerms(BALANCE, (*ADDED, GPU)),
+]
 
 
 def play(totals: Totals, verb: str, row: int, what: Any) -> None:
@@ -77,11 +69,16 @@ def test_tables_by_likeness_equal_tables_row_by_row(played: list[tuple[str, int,
         for verb, row, what in (*played, ("ask", 0, None)):
             play(totals, verb, row, what)
             every = np.flatnonzero(totals.likes)
-            for each in follows(totals) if verb == "ask" else ():
+            summed = np.zeros(len(every), np.int64)
+            for weight, terms in enumerate(TERMS if verb == "ask" else ()):
+                each = ByAmounts(terms, totals)
                 expected = [each.row(row) for row in every.tolist()]
                 assert totals.table(each)[every].tolist() == expected
                 assert each.rows(every[1::2]).tolist() == expected[1::2]
-                assert each.of(SomeAmounts(totals, every, len(every))).tolist() == expected
+                assert nodeamounts.amounts(terms, totals, every).tolist() == expected
+                summed += weight * np.array(expected, np.int64)
+            if verb == "ask":
+                assert totals.summed(list(enumerate(TERMS)), every).tolist() == summed.tolist()
 
 
 @given(st.lists(changes, max_size=40), st.sampled_from([*NODES, MORE, None]))
@@ -125,19 +122,20 @@ class Counting:
     def __init__(self) -> None:
         self.asked: list[int] = []
 
-    def of(self, amounts: SomeAmounts) -> Any:
-        self.asked.append(amounts.count)
-        return np.zeros(amounts.count, np.int32)
+    def amounts(self, terms: AmountTerms, columns: AmountColumns, places: Any) -> Any:
+        self.asked.append(len(places))
+        return np.zeros(len(places), np.int32)
 
 
-@pytest.mark.parametrize("apart, asked", [(0, 1), (300, 301), (900, 900)])
+@pytest.mark.parametrize("apart, asked", [(0, 2), (300, 302), (900, 901)])
 def test_few_kinds_are_evaluated_instead_of_many_rows(apart: int, asked: int) -> None:
     totals, counting = Totals(1000), Counting()
     for row in range(900):
         totals.offer(row, NODES[1])
     for row in range(apart):
         totals.add(row, Charge(((CPU, row + 1),), (0, 0)))
-    totals.evaluated(counting, np.arange(1000))
+    totals.kernel = lambda: counting
+    totals.evaluated(TERMS[0], np.arange(1000))
     assert counting.asked == [asked]
 
 

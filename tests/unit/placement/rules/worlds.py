@@ -12,6 +12,7 @@ from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod
 from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.rule import FITS, FilterRule, Refusal, Rows, ScoreRule
+from numalign.placement.rules.totals import Totals
 
 ROOMY = {"cpu": "64", "memory": "256Gi", "pods": "110"}
 
@@ -41,6 +42,13 @@ def world(nodes: Sequence[Node], pods: Mapping[str, Sequence[Pod]] | None = None
     for name, there in (pods or {}).items():
         for number, pod in enumerate(there):
             made.put_pod(f"{name}/{number}", made.rows[name], pod)
+    return made
+
+
+def totals(offered: Sequence[int], used: Sequence[int]) -> Totals:
+    """Of one node, by column."""
+    made = Totals(1)
+    made.allocatable[: len(offered), 0], made.requested[: len(used), 0] = offered, used
     return made
 
 

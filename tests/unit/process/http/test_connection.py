@@ -87,6 +87,22 @@ def test_a_large_body_in_chunks_is_refused() -> None:
     staged(check)
 
 
+def test_bodies_of_all_clients_together_are_limited_and_counted_no_more_when_they_end() -> None:
+    def check(stage: Stage) -> None:
+        served, others = stage.served, [stage.wired(float("inf")) for _ in range(2)]
+        for wire in others:
+            wire.connection.data_received(b"PUT / HTTP/1.1\r\nContent-Length: 900\r\n\r\n" + b"x" * 800)
+        assert served.received == 1600
+        stage.connection.data_received(b"PUT / HTTP/1.1\r\nContent-Length: 900\r\n\r\n" + b"x" * 500)
+        assert (stage.wire.codes, served.received) == ([503], 1600)
+        others[0].connection.data_received(b"x" * 100)
+        assert (others[0].codes, served.received) == ([200], 800)
+        others[1].connection.connection_lost(None)
+        assert served.received == 0
+
+    staged(check, all_body_bytes=2000)
+
+
 LENGTHS = ["1_0", "+1", "-1", "0x1", "1\r\nContent-Length: 2", "1\r\nTransfer-Encoding: chunked"]
 
 

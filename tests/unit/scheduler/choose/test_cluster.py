@@ -20,7 +20,7 @@ def requested(cluster: Cluster, node: str) -> int:
     """Thousandths of CPUs, as both know them."""
     row = cluster.engine.columns.rows[node]
     world = int(cluster.world.totals.requested[0, row])
-    engine = int(cluster.engine.columns.requested[row, cluster.engine.columns.column("cpu")])
+    engine = cluster.engine.columns.requested(row, cluster.engine.columns.column("cpu"))
     assert world == engine
     return world
 

@@ -41,7 +41,7 @@ class Totals(Town):
         """GPUs and pods that count for the node as a whole."""
         columns = self.cluster.engine.columns
         row = columns.rows[node]
-        return columns.requested.item(row, columns.column(GPU)), int(columns.pods[row])
+        return columns.requested(row, columns.column(GPU)), int(columns.pods[row])
 
 
 def wide(name: str) -> Pod:

@@ -22,6 +22,15 @@ def refused(cluster: Servers, pod: Any, **more: Any) -> Refusal:
     return messages.refusal(found, pod, cluster.cluster.engine.shape(pod), cluster.cluster.engine)
 
 
+def busy(*nodes: str) -> Servers:
+    """Each node has five GPUs left, of which four are in one zone."""
+    cluster = Servers(*nodes)
+    for name in nodes:
+        cluster.cluster.pod(servers.on(trainer(f"on-{name}", gpus=3), name, phase="Running"), 0.0)
+        cluster.cluster.pod(servers.on(trainer(f"beside-{name}", gpus=2), name, phase="Running"), 0.0)
+    return cluster
+
+
 @pytest.mark.parametrize(
     "nodes, counts, sentence",
     [
@@ -46,8 +55,22 @@ def test_nodes_count_for_the_first_rule_that_refuses_them() -> None:
     told = refused(cluster, trainer("p", gpus=99))
     assert told.message == (
         "0/3 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) had untolerated taint(s), "
-        "1 node(s) were unschedulable."
+        "1 node(s) were unschedulable. "
+        "The pod fits on no node, even when empty: the pod needs 99 nvidia.com/gpu, a node has at most 8."
     )
+
+
+def test_a_pod_that_is_too_large_for_every_zone_says_so_although_totals_refuse_it_first() -> None:
+    told = refused(busy("a", "b"), trainer("p", gpus=8))
+    assert told.message == (
+        "0/2 nodes are available: 2 Insufficient nvidia.com/gpu. The pod fits on no node, even when empty: "
+        "container main needs 8 nvidia.com/gpu in one NUMA zone, best zone has 4."
+    )
+
+
+def test_where_one_node_could_take_the_pod_when_empty_nothing_is_said_of_never() -> None:
+    pod = trainer("p", gpus=4)
+    assert "even when empty" not in refused(busy("a"), pod).message
 
 
 def test_a_pod_that_waits_for_first_reports_says_so_and_is_woken_by_them() -> None:
@@ -81,7 +104,7 @@ def test_where_zones_are_in_the_way_the_plugin_s_text_is_followed_by_ours() -> N
     told = refused(cluster, trainer("late", gpus=2))
     assert told.message == (
         "0/2 nodes are available: 2 cannot align container "
-        "(container main needs 2 nvidia.com/gpu in one zone, best zone has 1)."
+        "(container main needs 2 nvidia.com/gpu in one NUMA zone, best zone has 1)."
     )
     assert told.rejection.zones_of == {"a", "b"}
     assert list(told.rejection.reasons) == ["NodeResourceTopologyMatch"]

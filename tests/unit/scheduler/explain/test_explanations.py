@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,6 +12,7 @@ from msgspec import structs
 from numalign.api.attributes import intent as intents
 from numalign.api.objects.node import Taint
 from numalign.api.objects.pod import Pod
+from numalign.placement.explain import answers
 from numalign.scheduler.explain import explanations
 from numalign.scheduler.profiles import ZONES
 from tests.unit.scheduler import servers, towns, waitingpods
@@ -41,9 +44,79 @@ def test_causes_of_one_kind_are_one_with_the_best_numbers_of_any_node() -> None:
     found = town.explained(trainer("late", gpus=4))
     assert [(cause.nodes, cause.answer.sentence) for cause in found.causes] == [
         (("a", "b"), "the pod requests 4 nvidia.com/gpu, at most 3 left on a node"),
-        (("c",), "node(s) had untolerated taint(s)"),
+        (("c",), "untolerated taint x:NoSchedule"),
     ]
     assert found.headline == "0 of 3 nodes can take the pod"
+
+
+def test_a_pod_that_no_zone_could_ever_hold_is_called_so_before_anything_else() -> None:
+    found = Town(["single-numa-node"] * 2, [("a", 3, 4, True), ("b", 2, 4, True)]).explained(trainer("late", gpus=8))
+    assert found.headline == "none of 2 nodes can take the pod, even when empty"
+    assert [cause.answer.sentence for cause in found.causes] == [
+        "container main needs 8 nvidia.com/gpu in one NUMA zone, best zone has 4, even when empty"
+    ]
+    assert found.never is not None
+    assert [(each.zone, each.free) for each in found.never.named_lacks[0].by_zone] == [(0, 4), (1, 4)]
+
+
+def test_a_taint_does_not_hide_that_a_node_is_too_small() -> None:
+    town = Town(["single-numa-node"])
+    town.cluster.node(servers.node("a", taints=(Taint(key="x", effect="NoSchedule"),)))
+    assert town.explained(trainer("late", gpus=8)).never is not None
+
+
+@given(towns.towns, towns.pods)
+@settings(max_examples=40)
+def test_never_means_that_the_empty_node_refuses_too(built: towns.Built, pod: Pod) -> None:
+    found = Town(*built).explained(pod)
+    for node in (name for name, answer in found.refused.items() if answer.is_never):
+        assert not Town(built[0], publisher=built[2]).fits_on(pod, node)
+
+
+@given(towns.towns, towns.pods)
+@settings(max_examples=30)
+def test_no_node_fits_even_when_empty_just_where_each_says_so(built: towns.Built, pod: Pod) -> None:
+    town = Town(*built)
+    asked, rows = answers.of(town.cluster.engine, pod), town.cluster.world.node_rows
+    alone = [asked.never(row) for row in rows.tolist()]
+    found = asked.never_on_any(rows)
+    assert (found is not None) == all(each is not None for each in alone)
+    assert found is None or found.kind in [each.kind for each in alone if each is not None]
+
+
+TERMS = [
+    {
+        "matchExpressions": [
+            {"key": "gpu", "operator": "In", "values": ["h100", "h200"]},
+            {"key": "ib", "operator": "Exists"},
+        ]
+    },
+    {"matchExpressions": [{"key": "size", "operator": "Gt", "values": ["4"]}]},
+]
+AFFINITY = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": TERMS}}}
+OBSTACLES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "a cordon": ({"cordoned": True}, {}, "cordoned (SchedulingDisabled)"),
+    "taints": (
+        {"taints": (Taint(key="gpu", value="broken", effect="NoExecute"), Taint(key="b", effect="NoSchedule"))},
+        {},
+        "untolerated taints gpu=broken:NoExecute and b:NoSchedule",
+    ),
+    "a label": ({}, {"nodeSelector": {"gpu": "h100"}}, "does not match the pod's node selector or affinity: gpu=h100"),
+    "alternatives": (
+        {},
+        {"affinity": AFFINITY},
+        "does not match the pod's node selector or affinity: gpu in (h100, h200),ib or size>4",
+    ),
+}
+
+
+@pytest.mark.parametrize("node, spec, sentence", OBSTACLES.values(), ids=OBSTACLES)
+def test_what_is_written_on_a_node_and_in_the_way_is_named(
+    node: dict[str, Any], spec: dict[str, Any], sentence: str
+) -> None:
+    town = Town(["single-numa-node"])
+    town.cluster.node(servers.node("a", **node))
+    assert town.explained(waitingpods.pod("p", waitingpods.asking() | spec)).refused["a"].sentence == sentence
 
 
 def test_the_node_that_lacks_least_is_the_closest() -> None:
@@ -114,7 +187,7 @@ def test_the_plugin_s_words_are_kept_beside_ours() -> None:
     town = Town(["single-numa-node"], [("a", 3, 4, True), ("a", 3, 4, True)])
     answer = town.explained(trainer("late", gpus=2)).refused["a"]
     assert (answer.plugin, answer.texts) == (ZONES, ("cannot align container",))
-    assert answer.sentence == "container main needs 2 nvidia.com/gpu in one zone, best zone has 1"
+    assert answer.sentence == "container main needs 2 nvidia.com/gpu in one NUMA zone, best zone has 1"
 
 
 def test_a_node_without_a_report_is_allowed_and_noted() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from random import Random
 from types import SimpleNamespace
 from typing import Any, cast
@@ -14,35 +15,77 @@ from numalign.api.objects.pod import Pod
 from numalign.kube import binding
 from numalign.kube.binding import BindingResult, Outcome
 from numalign.kube.client import Client
+from numalign.placement.decisions import Wake
 from numalign.placement.explain import wording
 from numalign.scheduler import placementannotation
 from numalign.scheduler.choose.choose import AttemptContext
 from numalign.scheduler.choose.stormguard import StormGuard
-from numalign.scheduler.extender.extender import HIGHEST, HOLD, UNKNOWN_NODE, Extender
+from numalign.scheduler.events.publish import Publisher
+from numalign.scheduler.extender.extender import HIGHEST, HOLD, OURS, UNKNOWN_NODE, Evicts, Extender, ExtenderSettings
 from numalign.scheduler.extender.protocol import BindingArgs, ExtenderArgs, FilterResult, NodeList
-from numalign.scheduler.queue.nominations import Nominations
+from numalign.scheduler.metrics import Metrics
+from numalign.scheduler.preempt.preemptor import Preemptor
 from tests.unit.scheduler import servers, waitingpods
-from tests.unit.scheduler.servers import Servers, trainer
+from tests.unit.scheduler.preempting import Town
+from tests.unit.scheduler.servers import trainer
 
-TOO_LARGE = "cannot align container (container main needs 5 nvidia.com/gpu in one zone, best zone has 4"
+TOO_LARGE = "cannot align container (container main needs 5 nvidia.com/gpu in one NUMA zone, best zone has 4"
 
 
 class Asked:
     """An extender of a few servers, a clock to turn, and kube-scheduler's side of the questions."""
 
-    def __init__(self, *nodes: str, reports: bool = True) -> None:
-        self.servers, self.now, self.sent = Servers(*nodes, reports=reports), 100.0, list[tuple[str, str, Any]]()
+    def __init__(
+        self, *nodes: str, reports: bool = True, own: tuple[str, ...] = (), evicts: Evicts = Evicts.NONE
+    ) -> None:
+        self.servers, self.now, self.sent = Town(*nodes, reports=reports), 100.0, list[tuple[str, str, Any]]()
         clock = SimpleNamespace(now=lambda: self.now)
         client = cast(Client, SimpleNamespace(sender=SimpleNamespace(clock=clock)))
         cluster = self.servers.cluster
         self.rejections = StormGuard()
-        context = AttemptContext(cluster, Nominations(), self.rejections)
+        context = AttemptContext(cluster, self.servers.nominations, self.rejections)
         profiles = {"default-scheduler": self.servers.profile}
-        self.extender = Extender(cluster, profiles, context, client, rng=Random(1))
+        self.woken, self.leads, self.evicted = list[Wake](), True, list[tuple[str, str, list[str]]]()
+        publisher = cast(Publisher, SimpleNamespace(nominated=self._nominated, unnominated=lambda _: None))
+        self.extender = Extender(
+            cluster,
+            profiles,
+            context,
+            self.servers.preemption,
+            self._preemptor(publisher),
+            publisher,
+            client,
+            rng=Random(1),
+            leads=lambda: self.leads,
+            own=own,
+            woken=self.woken.extend,
+            settings=ExtenderSettings(evicts=evicts),
+        )
         self.nodes = nodes
+        self.nominated = dict[str, str]()
+
+    def _preemptor(self, publisher: Publisher) -> Preemptor:
+        queue = waitingpods.queue()
+        queue.nominations = self.servers.nominations
+        evictor = SimpleNamespace(start=self._evicted)
+        return Preemptor(
+            self.servers.preemption, queue, evictor=evictor, publisher=publisher, counts=Metrics(), rng=Random(1)
+        )
+
+    def _evicted(self, preemptor: Pod, node: str, victims: Sequence[Pod]) -> None:
+        self.evicted.append((preemptor.metadata.name, node, [each.metadata.uid for each in victims]))
+
+    def _nominated(self, pod: Pod, node: str) -> None:
+        self.nominated[pod.metadata.name] = node
 
     def filter(self, pod: Pod, *nodes: str) -> FilterResult:
         return self.extender.filter(ExtenderArgs(pod, node_names=nodes or self.nodes))
+
+    def choice(self, pod: Pod, *nodes: str) -> FilterResult:
+        return self.extender.choose(ExtenderArgs(pod, node_names=nodes or self.nodes))
+
+    def chooses(self, pod: Pod) -> tuple[str, ...] | None:
+        return self.choice(pod).node_names
 
     def passing(self, pod: Pod, *nodes: str) -> tuple[str, ...]:
         found = self.filter(pod, *nodes)
@@ -51,7 +94,7 @@ class Asked:
 
     def scores(self, pod: Pod, *nodes: str) -> dict[str, int]:
         found = self.extender.prioritize(ExtenderArgs(pod, node_names=nodes or self.nodes))
-        return {each.host: each.score for each in found}
+        return dict.fromkeys(nodes or self.nodes, 0) | {each.host: each.score for each in found}
 
     def chosen(self, pod: Pod) -> str:
         """What kube-scheduler does: filter, then scores unless one node is left. Empty: it is refused."""
@@ -83,6 +126,67 @@ def bound(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
     return got
 
 
+def refused(asked: Asked) -> Pod:
+    """A pod that waits for a zone of node a, which has four GPUs in use in each."""
+    for name in ("p", "q"):
+        asked.servers.run(trainer(name, gpus=4))
+    pod = trainer("waiting", gpus=4)
+    asked.servers.cluster.waits_elsewhere(pod)
+    assert asked.passing(pod, "a") == ()
+    return pod
+
+
+def test_a_refused_pod_is_nominated_as_soon_as_a_node_admits_it() -> None:
+    """kube-scheduler does not see when a zone is free: it tries the pod when it sees the nomination."""
+    asked = Asked("a")
+    pod = refused(asked)
+    asked.extender.tick()
+    assert asked.nominated == {}
+    cluster = asked.servers.cluster
+    cluster.pod_gone(servers.on(trainer("p", gpus=4), "a"), asked.now)
+    asked.extender.tick()
+    assert asked.nominated == {}, "containers of a deleted pod may still run"
+    asked.extender.improved(cluster.tick(asked.now + 1000))
+    asked.extender.tick()
+    assert asked.nominated == {"waiting": "a"}
+    assert asked.passing(pod) == ("a",)
+
+
+def test_a_refused_pod_that_is_bound_or_deleted_meanwhile_is_not_nominated() -> None:
+    asked = Asked("a")
+    asked.servers.cluster.pod_gone(refused(asked), asked.now)
+    asked.servers.cluster.pod_gone(servers.on(trainer("p", gpus=4), "a"), asked.now)
+    asked.extender.improved(asked.servers.cluster.tick(asked.now + 1000))
+    asked.extender.tick()
+    assert asked.nominated == {}
+
+
+def test_of_refused_pods_the_most_important_is_nominated_and_the_room_is_given_once() -> None:
+    asked = Asked("a")
+    refused(asked)
+    urgent = trainer("urgent", gpus=4, priority=7)
+    asked.servers.cluster.waits_elsewhere(urgent)
+    assert asked.passing(urgent) == ()
+    asked.servers.cluster.pod_gone(servers.on(trainer("p", gpus=4), "a"), asked.now)
+    asked.extender.improved(asked.servers.cluster.tick(asked.now + 1000))
+    asked.extender.tick()
+    assert asked.nominated == {"urgent": "a"}
+
+
+def test_a_refused_pod_that_becomes_unreadable_stalls_no_other_pod() -> None:
+    asked = Asked("a")
+    refused(asked)
+    odd = trainer("odd", gpus=4, priority=7)
+    asked.servers.cluster.waits_elsewhere(odd)
+    assert asked.passing(odd) == ()
+    meta = structs.replace(odd.metadata, annotations={"numalign.io/strictness": "very"})
+    asked.servers.cluster.waits_elsewhere(structs.replace(odd, metadata=meta))
+    asked.servers.cluster.pod_gone(servers.on(trainer("p", gpus=4), "a"), asked.now)
+    asked.extender.improved(asked.servers.cluster.tick(asked.now + 1000))
+    asked.extender.tick()
+    assert asked.nominated == {"waiting": "a"}
+
+
 def test_nodes_that_admit_the_pod_pass_in_the_order_asked() -> None:
     assert Asked("a", "b", "c").passing(trainer("p"), "c", "a") == ("c", "a")
 
@@ -94,6 +198,22 @@ def test_a_pod_that_no_zone_can_take_has_its_sentence_on_every_node_and_eviction
     assert list(found.failed_and_unresolvable_nodes) == ["a", "b"]
     assert all(text.startswith(TOO_LARGE) for text in found.failed_and_unresolvable_nodes.values())
     assert len(set(found.failed_and_unresolvable_nodes.values())) == 1, "kube-scheduler counts equal texts together"
+
+
+def test_pods_that_this_process_schedules_itself_are_refused_by_name() -> None:
+    """Two schedulers of the same pods would bind each pod twice."""
+    name = trainer("p").spec.scheduler_name
+    found = Asked("a", own=(name,)).filter(trainer("p"))
+    assert (found.node_names, found.error) == (None, OURS.format(name=name))
+
+
+def test_the_end_of_a_charge_wakes_pods_that_this_process_schedules_itself() -> None:
+    asked = Asked("a")
+    asked.chosen(trainer("p", gpus=4))
+    assert asked.woken == []
+    asked.now += HOLD
+    asked.extender.tick()
+    assert {each.node for each in asked.woken} == {"a"}
 
 
 def test_a_pod_that_no_kubelet_aligns_passes_everywhere_and_is_not_charged() -> None:
@@ -117,6 +237,30 @@ def test_a_burst_of_pods_that_is_asked_about_before_any_binding_is_seen_fits_tog
     """Four zones with four GPUs each: four pods of three GPUs, and not one more."""
     asked = Asked("a", "b")
     assert sorted(asked.chosen(trainer(f"p{n}", gpus=3)) for n in range(5)) == ["", "a", "a", "b", "b"]
+
+
+def test_the_best_node_alone_is_the_answer_where_kube_scheduler_is_not_to_score_and_the_pod_is_charged_to_it() -> None:
+    asked = Asked("a", "b", "c")
+    pod = trainer("p", gpus=3)
+    (best,) = asked.chooses(pod) or ()
+    assert asked.servers.cluster.assumed[pod.metadata.uid].decision.node == best
+    assert asked.scores(trainer("q", gpus=3))[best] < HIGHEST, "LeastAllocated prefers an empty node"
+
+
+def test_a_burst_of_pods_for_each_of_which_one_node_is_named_fits_together() -> None:
+    asked = Asked("a", "b")
+    found = [asked.chooses(trainer(f"p{n}", gpus=3)) for n in range(5)]
+    assert sorted(found, key=str) == [("a",), ("a",), ("b",), ("b",), ()]
+
+
+def test_a_pod_that_is_refused_by_every_node_has_the_same_reasons_for_both_verbs() -> None:
+    asked, pod = Asked("a", "b"), trainer("p", gpus=5)
+    assert asked.choice(pod) == asked.filter(pod)
+
+
+def test_a_pod_that_no_kubelet_aligns_keeps_all_nodes_so_that_kube_scheduler_chooses() -> None:
+    plain = waitingpods.pod("p", {"containers": [{"name": "main"}]})
+    assert Asked("a", "b").chooses(plain) == ("a", "b")
 
 
 def test_a_single_node_that_is_left_is_charged_at_once_because_no_scores_are_asked_for() -> None:

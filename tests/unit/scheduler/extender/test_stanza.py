@@ -24,7 +24,7 @@ def document(*extenders: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 
 def test_the_choice_of_the_extender_prevails_over_all_scores_of_kube_scheduler() -> None:
-    one_point = stanza.stanza(SAFE)["weight"] * 10
+    one_point = stanza.stanza(SAFE, beside_others=True)["weight"] * 10
     assert one_point > STOCK_SCORES
     assert HIGHEST == 10
 
@@ -35,16 +35,24 @@ def test_names_are_sent_instead_of_nodes_and_nobody_unknown_is_asked() -> None:
     assert entry["tlsConfig"] == {"caFile": "ca.crt"}
 
 
+def test_kube_scheduler_scores_nothing_unless_another_extender_may_refuse_the_chosen_node() -> None:
+    (alone,) = stanza.alone(SAFE)["extenders"]
+    assert alone["filterVerb"] == "choose"
+    assert not {"prioritizeVerb", "weight"} & alone.keys()
+    _, beside = stanza.merged(document({"urlPrefix": "https://other"}), "file", SAFE)["extenders"]
+    assert (beside["filterVerb"], beside["prioritizeVerb"]) == ("filter", "prioritize")
+
+
 def test_what_the_file_has_already_stays() -> None:
     other = {"urlPrefix": "https://other", "filterVerb": "f", "odd": {"a": 1}}
     before = document(other, profiles=[{"schedulerName": "a"}], parallelism=3)
-    after = stanza.merged(before, "file", stanza.stanza(SAFE))
-    assert after == {**before, "extenders": [other, stanza.stanza(SAFE)]}
+    after = stanza.merged(before, "file", SAFE)
+    assert after == {**before, "extenders": [other, stanza.stanza(SAFE, beside_others=True)]}
 
 
 def test_merging_twice_changes_nothing_more() -> None:
-    once = stanza.merged(document(), "file", stanza.stanza(SAFE))
-    assert stanza.merged(once, "file", stanza.stanza(SAFE)) == once
+    once = stanza.merged(document(), "file", SAFE)
+    assert stanza.merged(once, "file", SAFE) == once
 
 
 @pytest.mark.parametrize(
@@ -65,12 +73,12 @@ def test_options_that_would_be_unsafe_or_useless_are_refused(options: ExtenderOp
 @pytest.mark.parametrize("odd", [None, [], "text", {}, {"kind": "Pod"}, document(7), document({"urlPrefix": 7})])  # type: ignore[arg-type]
 def test_a_file_of_another_kind_is_refused(odd: object) -> None:
     with pytest.raises(BadObject):
-        stanza.merged(odd, "file", stanza.stanza(SAFE))
+        stanza.merged(odd, "file", SAFE)
 
 
 def test_two_extenders_that_bind_are_refused() -> None:
     with pytest.raises(BadObject, match="--no-bind"):
-        stanza.merged(document({"urlPrefix": "https://other", "bindVerb": "b"}), "file", stanza.stanza(SAFE))
+        stanza.merged(document({"urlPrefix": "https://other", "bindVerb": "b"}), "file", SAFE)
 
 
 def test_the_extender_reads_its_own_defaults() -> None:

@@ -137,12 +137,37 @@ def test_strangers_see_health_and_nothing_else() -> None:
     assert (health.status, metrics.status, nothing.status) == (200, 403, 404)
 
 
-@pytest.mark.parametrize(
-    "method, body, status", [("PUT", b"4", 200), ("PUT", b"x", 400), ("PUT", b"9" * 5000, 400), ("GET", b"", 400)]
-)
-def test_verbosity_is_put(method: str, body: bytes, status: int) -> None:
-    assert shown("/debug/flags/v", method=method, body=body)[0].status == status
+PUT = {
+    "a number": ("", b"4", 200, "successfully set verbosity to 4"),
+    "a word": ("", b"x", 400, "PUT a number"),
+    "a huge number": ("", b"9" * 5000, 400, "PUT a number"),
+    "one pod": ("?pod=default/p", b"4", 200, "to 4 for pod=default/p for 600 s"),
+    "one node for a minute": ("?node=n&seconds=60", b"5", 200, "to 5 for node=n for 60 s"),
+    "a component": ("?component=scheduler.bind", b"4", 200, "for component=scheduler.bind for 600 s"),
+    "everything for a while": ("?seconds=30", b"4", 200, "to 4 for everything for 30 s"),
+    "no such rule": ("?pod=a/b&seconds=0", b"4", 404, "no rule for pod=a/b"),
+    "for ever": ("?pod=a/b&seconds=99999999", b"4", 400, "seconds is a whole number"),
+    "a negative time": ("?pod=a/b&seconds=-1", b"4", 400, "seconds is a whole number"),
+    "an unknown field": ("?pdo=a/b", b"4", 400, "the query may have component, pod, node and seconds"),
+    "a huge name": (f"?pod={'a' * 5000}", b"4", 400, "the query may have"),
+}
+
+
+@pytest.mark.parametrize("query, body, status, words", PUT.values(), ids=PUT)
+def test_verbosity_is_put_for_all_or_for_one_thing(query: str, body: bytes, status: int, words: str) -> None:
+    answer = serving._verbosity(_asked(f"/debug/flags/v{query}", "PUT", body))
+    listed = json.loads(text(serving._verbosity(_asked("/debug/flags/v"))))
+    for rule in listed["rules"]:
+        fields = "&".join(f"{name}={rule[name]}" for name in serving.RULE_FIELDS)
+        assert serving._verbosity(_asked(f"/debug/flags/v?{fields}&seconds=0", "PUT", b"2")).status == 200
     serving._verbosity(_asked("/debug/flags/v", "PUT", b"2"))
+    assert (answer.status, words in text(answer)) == (status, True)
+    assert len(listed["rules"]) == int(status == 200 and bool(query))
+
+
+def test_verbosity_needs_authorization() -> None:
+    (refused,) = shown("/debug/flags/v", guarded=True, method="PUT", body=b"4")
+    assert refused.status == 403
 
 
 def test_decisions_are_shown_with_what_they_were_made_of() -> None:

@@ -12,6 +12,7 @@ from numalign.api.errors import BadObject
 from numalign.kube import dumps
 from numalign.kube.resources import NODES, PODS, TOPOLOGIES
 from numalign.scheduler import main, settings
+from numalign.scheduler.record import entries
 from numalign.scheduler.snapshot import files, snapshot
 from numalign.scheduler.snapshot.snapshot import AssumedPod, Nominated, SchedulerState, Snapshot
 from tests.unit.scheduler import servers, waitingpods
@@ -146,7 +147,7 @@ def test_secrets_stay_where_they_are() -> None:
 
 def test_an_object_without_anything_to_hide_stays_itself() -> None:
     pod = waitingpods.pod("p", annotations={"numalign.io/scope": "pod"})
-    assert snapshot.discreet(pod) is pod
+    assert entries.discreet(pod) is pod
 
 
 def test_a_file_that_unpacks_to_far_more_than_any_dump_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

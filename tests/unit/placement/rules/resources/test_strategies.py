@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,9 +14,10 @@ from numalign.api.schedulerconfig.pluginargs import (
     ScoringStrategy,
     UtilizationShapePoint,
 )
+from numalign.placement.rules import nodeamounts
+from numalign.placement.rules.nodeamounts import AmountTerms, Asked
 from numalign.placement.rules.resources import strategies
-from numalign.placement.rules.resources.strategies import Usage
-from tests.unit.placement.rules import reference
+from tests.unit.placement.rules import reference, worlds
 
 GIB, MIB = 1 << 30, 1 << 20
 FALLING, RISING, LOW = ((0, 10), (100, 0)), ((0, 0), (100, 10)), ((0, 0), (100, 1))
@@ -37,23 +37,10 @@ LEAST, MOST = ScoringStrategy(), ScoringStrategy(type=pluginargs.MOST_ALLOCATED)
 def scored(
     strategy: ScoringStrategy, offered: Sequence[Amounts], used: Sequence[Amounts], weights: Amounts
 ) -> list[int]:
-    """A row per element of the amounts; resources across."""
-    rows = [
-        Usage(
-            before=np.zeros(len(offered), np.int64),
-            after=np.array([each[place] for each in used], np.int64),
-            offered=np.array([each[place] for each in offered], np.int64),
-            weight=weight,
-        )
-        for place, weight in enumerate(weights)
-    ]
-    scores: list[int] = strategies.of(strategy).rows(rows, len(offered)).tolist()
-    alone = [
-        [(0, use, cap, weight) for cap, use, weight in zip(*node, weights, strict=True) if cap]
-        for node in zip(offered, used, strict=True)
-    ]
-    assert [strategies.of(strategy).row(usages) for usages in alone] == scores
-    return scores
+    """A node per element of the amounts; resources across."""
+    what, line = strategies.of(strategy)
+    terms = AmountTerms(what, tuple(Asked(column, 0, weight) for column, weight in enumerate(weights)), line)
+    return [nodeamounts.evaluated(terms, worlds.totals(*node), 0) for node in zip(offered, used, strict=True)]
 
 
 @pytest.mark.parametrize(
@@ -113,12 +100,12 @@ def test_vectors_of_points_on_a_broken_line() -> None:
     """Kube-scheduler spec A.3, last row."""
     line = strategies.line(along(*BROKEN).requested_to_capacity_ratio.shape)
     expected = [0, 15, 49, 60, 70, 99, 100, 65, 34, 30]
-    assert line[[0, 10, 33, 40, 50, 79, 80, 90, 99, 100]].tolist() == expected
+    assert [line[each] for each in (0, 10, 33, 40, 50, 79, 80, 90, 99, 100)] == expected
 
 
 def test_a_line_is_flat_beyond_its_ends() -> None:
     line = strategies.line(along((20, 3), (60, 7)).requested_to_capacity_ratio.shape)
-    assert line[[0, 20, 60, 61, 100]].tolist() == [30, 30, 70, 70, 70]
+    assert [line[each] for each in (0, 20, 60, 61, 100)] == [30, 30, 70, 70, 70]
 
 
 amounts = st.integers(0, 300 * GIB)
@@ -131,7 +118,7 @@ shapes = st.dictionaries(st.integers(0, 100), st.integers(0, 10), min_size=1, ma
 
 
 @given(nodes, weightings, shapes)
-def test_all_rows_at_once_equal_the_specification(
+def test_scores_equal_the_specification(
     nodes: list[tuple[Amounts, Amounts]], weights: Amounts, shape: tuple[tuple[int, int], ...]
 ) -> None:
     offered, used = [each[0] for each in nodes], [each[1] for each in nodes]

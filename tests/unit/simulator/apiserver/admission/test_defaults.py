@@ -1,5 +1,6 @@
 """What a real server made of objects when it took them in, and what we make of them."""
 
+import re
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from numalign.simulator.apiserver import admission
 from numalign.simulator.apiserver.defaults import podspecs
 from numalign.simulator.apiserver.storage import resources
+from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.trees import Tree
 from tests.unit.simulator.apiserver.admission import recorded
 from tests.unit.simulator.apiserver.admission.recorded import World
@@ -124,6 +126,36 @@ PRIORITIES = {
 def test_priority_comes_from_the_class(spec: Tree, world: World, meaning: tuple[str, int, str]) -> None:
     kept = completed(pod(**spec), world)["spec"]
     assert (kept.get("priorityClassName", ""), kept["priority"], kept["preemptionPolicy"]) == meaning
+
+
+HEAVY: Tree = {
+    "metadata": {"name": "heavy"},
+    "handler": "heavy",
+    "overhead": {"podFixed": {"cpu": "0.5", "memory": "1Gi"}},
+    "scheduling": {"nodeSelector": {"kind": "vm"}, "tolerations": [{"key": "vm", "operator": "Exists"}]},
+}
+OF_CLASSES = World((resources.RUNTIMECLASSES, HEAVY))
+
+
+def test_overhead_and_place_come_from_the_runtime_class() -> None:
+    spec = completed(pod(runtimeClassName="heavy", nodeSelector={"zone": "a"}), OF_CLASSES)["spec"]
+    assert spec["overhead"] == {"cpu": "500m", "memory": "1Gi"}
+    assert spec["nodeSelector"] == {"zone": "a", "kind": "vm"}
+    assert {"key": "vm", "operator": "Exists"} in spec["tolerations"]
+
+
+@pytest.mark.parametrize(
+    "spec, why",
+    [
+        ({"runtimeClassName": "light"}, 'pod rejected: RuntimeClass "light" not found'),
+        ({"overhead": {"cpu": "1"}}, "pod rejected: Pod Overhead set without corresponding RuntimeClass"),
+        ({"runtimeClassName": "heavy", "overhead": {"cpu": "1"}}, "pod rejected: Pod's Overhead doesn't match"),
+        ({"runtimeClassName": "heavy", "nodeSelector": {"kind": "metal"}}, "conflict: runtimeClass.scheduling.nodeS"),
+    ],
+)
+def test_a_pod_that_contradicts_its_runtime_class_is_rejected(spec: Tree, why: str) -> None:
+    with pytest.raises(StatusError, match=re.escape(why)):
+        completed(pod(**spec), OF_CLASSES)
 
 
 def service(name: str, **spec: Any) -> Tree:

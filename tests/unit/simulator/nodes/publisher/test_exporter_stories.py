@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from msgspec import structs
 
-from numalign.api.nrt import normalise, wire
+from numalign.api.nrt import normalise, publishers, wire
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.kubelet.report import report
 from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS, NAMESPACES
@@ -52,6 +52,19 @@ def test_our_agent_publishes_what_the_model_holds() -> None:
 
     published, expected = played(story)
     assert published == expected
+
+
+def test_an_idle_agent_renews_its_heartbeat_before_it_looks_dead() -> None:
+    async def story(on: Stage) -> tuple[list[float], list[str]]:
+        on.fleet.add(publishing())
+        await on.passes(10.0)
+        first = on.report()["metadata"]["annotations"][publishers.HEARTBEAT]
+        await on.passes(890.0)
+        return on.moments(), [first, on.report()["metadata"]["annotations"][publishers.HEARTBEAT]]
+
+    written, beats = played(story)
+    assert max(after - before for before, after in itertools.pairwise(written)) <= publishers.HEARTBEAT_SECONDS
+    assert beats[0] < beats[1]
 
 
 @pytest.mark.parametrize(

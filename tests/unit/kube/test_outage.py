@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from numalign.kube.watch.informer import FIRST_INTERVAL, HEALTHY_SECONDS, LONGEST_INTERVAL, Outage
+from numalign.kube.outage import FIRST_INTERVAL, HEALTHY_SECONDS, LONGEST_INTERVAL, Outage, SharedOutage
 
 
 def told(outage: Outage, moments: Iterable[float]) -> list[float]:
@@ -47,3 +47,10 @@ def test_after_a_healthy_period_the_next_failure_is_logged_at_once() -> None:
     outage.worked(10)
     again = 11 + HEALTHY_SECONDS
     assert told(outage, [again, again + 1, again + FIRST_INTERVAL]) == [again, again + FIRST_INTERVAL]
+
+
+def test_an_outage_that_many_notice_is_logged_once_and_ends_with_the_last() -> None:
+    outage, names = SharedOutage(), [f"resource {number}" for number in range(17)]
+    assert [outage.failed(name, 0.0) for name in names] == [0.0] + [None] * 16
+    assert [outage.failed(name, 15.0) for name in names] == [15.0] + [None] * 16
+    assert [outage.worked(name, 20.0) for name in names] == [None] * 16 + [20.0]

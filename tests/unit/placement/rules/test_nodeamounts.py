@@ -1,0 +1,126 @@
+"""Amounts decide the same as machine code and as plain Python, and as the specification says."""
+
+from __future__ import annotations
+
+import itertools
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from numalign.placement import kernels
+from numalign.placement.rules import nodeamounts
+from numalign.placement.rules.nodeamounts import (
+    BALANCE,
+    FIT,
+    FULL,
+    LEAST,
+    MOST,
+    RATIO,
+    TOO_LARGE,
+    AmountsKernel,
+    AmountTerms,
+    Asked,
+)
+from numalign.placement.rules.totals import Totals
+from tests.conftest import require
+from tests.unit.placement.rules import reference, worlds
+
+COLUMNS, NODES = 8, 6
+amounts = st.one_of(st.integers(0, 5), st.integers(0, 1 << 20), st.integers(0, 1 << 58))
+matrices = st.lists(st.lists(amounts, min_size=NODES, max_size=NODES), min_size=COLUMNS, max_size=COLUMNS)
+counts = st.lists(st.integers(0, 3), min_size=NODES, max_size=NODES)
+asked = st.builds(Asked, st.integers(0, 1), amounts, st.integers(1, 100), st.booleans()) | st.builds(
+    Asked, st.integers(2, COLUMNS - 1), amounts, st.integers(1, 100)
+)
+lines = st.lists(st.integers(0, 100), min_size=101, max_size=101).map(tuple)
+terms = st.builds(
+    AmountTerms,
+    st.sampled_from([FIT, LEAST, MOST, RATIO, BALANCE]),
+    st.lists(asked, max_size=5).map(tuple),
+    lines,
+)
+
+
+@pytest.fixture(scope="module")
+def machine_code() -> AmountsKernel:
+    require(find_spec("numba"), "numba, as `make install` brings it")
+    found = kernels.load()
+    assert found is not None
+    return found
+
+
+@settings(max_examples=300)
+@given(terms, matrices, matrices, matrices, counts, counts)
+def test_machine_code_and_plain_python_agree(
+    machine_code: AmountsKernel,
+    terms: AmountTerms,
+    offered: list[list[int]],
+    requested: list[list[int]],
+    scored: list[list[int]],
+    pods: list[int],
+    most_pods: list[int],
+) -> None:
+    totals = Totals(NODES)
+    totals.allocatable, totals.requested = np.array(offered, np.int64), np.array(requested, np.int64)
+    totals.scored = np.array(scored[:2], np.int64)
+    totals.pods, totals.most_pods = np.array(pods, np.int64), np.array(most_pods, np.int64)
+    places = np.array([5, 0, 1, 2, 4, 3, 3])
+    expected = nodeamounts.amounts(terms, totals, places).tolist()
+    assert machine_code.amounts(terms, totals, places).tolist() == expected
+    assert machine_code.amounts(terms, totals, places[::2]).tolist() == expected[::2]
+    assert [nodeamounts.evaluated(terms, totals, place) for place in places.tolist()] == expected
+
+
+def test_no_array_is_a_reason_to_compile_once_more(machine_code: AmountsKernel) -> None:
+    from numalign.placement.kernels.compiled import _compiled_amounts
+
+    totals, fixed = Totals(NODES), np.arange(NODES)
+    fixed.flags.writeable = False
+    for places in (fixed, np.arange(NODES, dtype=np.int32), np.arange(NODES)[::2]):
+        machine_code.amounts(AmountTerms(LEAST, (Asked(0, 1),)), totals, places)
+    assert len(_compiled_amounts.signatures) == 1
+
+
+few = st.integers(0, 1 << 40)
+nodes = st.tuples(*[st.lists(few, min_size=3, max_size=3)] * 3)
+
+
+@given(nodes)
+def test_balance_is_that_of_the_specification(node: tuple[list[int], list[int], list[int]]) -> None:
+    offered, used, added = node
+    terms = AmountTerms(BALANCE, tuple(itertools.starmap(Asked, enumerate(added))))
+    assert nodeamounts.evaluated(terms, worlds.totals(offered, used), 0) == reference.balanced(offered, used, added)
+
+
+@given(nodes, st.integers(0, 3), st.integers(0, 3))
+def test_a_code_names_everything_that_is_short(
+    node: tuple[list[int], list[int], list[int]], pods: int, most_pods: int
+) -> None:
+    offered, used, wanted = node
+    totals = worlds.totals(offered, used)
+    totals.pods[0], totals.most_pods[0] = pods, most_pods
+    code = nodeamounts.evaluated(AmountTerms(FIT, tuple(itertools.starmap(Asked, enumerate(wanted)))), totals, 0)
+    short = [want > there - gone for want, there, gone in zip(wanted, offered, used, strict=True)]
+    assert [bool(code & nodeamounts.bit(place)) for place in range(3)] == short
+    assert bool(code & FULL) == (pods >= most_pods)
+    assert bool(code & TOO_LARGE) == any(want > there for want, there in zip(wanted, offered, strict=True) if want)
+
+
+@given(st.integers(0, (1 << 62) - 1), st.integers(1, 1 << 62))
+def test_a_quotient_is_exact_where_it_is_small(part: int, whole: int) -> None:
+    part %= 300 * whole
+    assert nodeamounts.quotient(part, whole) == part // whole
+
+
+@given(st.integers(0, (1 << 62) - 1), st.integers(1, 1 << 62))
+def test_a_share_is_kube_schedulers_also_where_its_product_overflows(part: int, whole: int) -> None:
+    part = min(part, whole)
+    product = (part * 100 + (1 << 63)) % (1 << 64) - (1 << 63)
+    assert nodeamounts.percent(part, whole) == abs(product) // whole * (1 if product >= 0 else -1)
+
+
+def test_of_an_exbibyte_that_is_free_kube_scheduler_counts_four_percent() -> None:
+    assert nodeamounts.percent(1 << 60, 1 << 60) == 4
