@@ -1,70 +1,114 @@
-"""The `numalign` command: registers the command groups and the options of the command itself.
+"""The `numalign` command: its own options, and a table of the commands with the modules that have them.
 
-Every group is a module with an `app`. `numalign lab` and `numalign oracle` belong to the distribution numalign-devkit;
-where it is not installed, both commands say what to install and exit with code 2. A command lets BadObject pass: it is
-printed here."""
+A module is imported when its command is called, completed or listed in help: kubectl users expect an answer as fast as
+kubectl's. `numalign lab` and `numalign oracle` belong to the distribution numalign-devkit; where it is not installed,
+both commands say what to install and exit with code 2. A command lets BadObject pass: it is printed here."""
 
 from __future__ import annotations
 
+import importlib
+import sys
+from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib.util import find_spec
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
+import typer.main
 from typer.core import TyperGroup
 
 from numalign import __version__
 from numalign.api.errors import BadObject
-from numalign.cli import output
-from numalign.cli.commands import (
-    agent,
-    cluster,
-    demo,
-    deploy,
-    deploycluster,
-    deployhost,
-    deviceplugin,
-    doctor,
-    explain,
-    extender,
-    kubelet,
-    operator,
-    scenario,
-    scheduler,
-    topology,
-)
+from numalign.cli import helptext, output
 
-COMMANDS = {
+COMMANDS: Final = {
+    "why": "commands.explain:why",
+    "state": "commands.scheduler:shortened",
+    "cluster": "commands.cluster:app",
+    "scheduler": "commands.scheduler:app",
+    "extender": "commands.extender:app",
+    "record": "commands.record:app",
+    "explain": "commands.explain:app",
+    "topology": "commands.topology:app",
+    "nodes": "commands.topology:app",
+    "capacity": "commands.capacity:app",
+    "plan": "commands.plan:app",
+    "dashboard": "commands.dashboard:app",
+    "doctor": "commands.install.doctor:app",
+    "scenario": "commands.scenario:app",
+    "kubelet": "commands.kubelet:app",
+    "agent": "commands.agent:app",
+    "deploy": "commands.install.tree:app",
+    "operator": "commands.install.operator:app",
+    "device-plugin": "commands.deviceplugin:app",
+    "demo": "commands.demo:app",
+    "version": "commands.version:app",
+    "completion": "commands.version:app",
+    "oracle": "devkit.oracle:app",
+    "lab": "devkit.lab:app",
+}
+"""Where each command is, below `numalign.cli`, in the order of help."""
+KIT: Final = {
     "oracle": "Compare numalign's answers with those of the real components.",
     "lab": "Run real Kubernetes components for tests and comparisons.",
 }
 """With the help of a command whose code is not installed."""
-MISSING = "`numalign {name}` is part of the development kit: install numalign-devkit"
+MISSING: Final = "`numalign {name}` is part of the development kit: install numalign-devkit"
+DEFAULT_COMPLETION: Final = ":0"
+"""Ends what kubectl is told, as its own completions end: where there is no word, the shell offers files."""
 # The line after the command is the kit's to parse, options included.
-UNPARSED = {"ignore_unknown_options": True, "allow_extra_args": True}
+UNPARSED: Final = {"ignore_unknown_options": True, "allow_extra_args": True}
 
 
-def add_commands(app: typer.Typer) -> None:
-    """Add the kit's command groups to `app`, or commands of the same names that ask for the kit."""
-    if find_spec("numalign.oracle") is None or find_spec("numalign.lab") is None:
-        for name, says in COMMANDS.items():
-            _add_missing(app, name, says)
-        return
-    from numalign.cli.devkit import lab, oracle
+@cache
+def loaded(name: str) -> Any:
+    """The click command of this name; KeyError if there is none."""
+    module, attribute = COMMANDS[name].split(":")
+    app = missing(name) if name in KIT and not has_kit() else getattr(imported(module), attribute)
+    # A group with one member gives the member what it would have below `numalign`.
+    around = typer.Typer(rich_markup_mode=None, add_completion=False)
+    around.add_typer(app, name=name if app.registered_callback else None)
+    return typer.main.get_group(around).commands[name]
 
-    app.add_typer(oracle.app, name="oracle")
-    app.add_typer(lab.app, name="lab")
+
+def imported(module: str) -> Any:
+    return importlib.import_module(f"numalign.cli.{module}")
 
 
-def _add_missing(app: typer.Typer, name: str, says: str) -> None:
-    message = MISSING.format(name=name)
+def has_kit() -> bool:
+    return find_spec("numalign.oracle") is not None and find_spec("numalign.lab") is not None
 
-    @app.command(name, help=f"{says} Not installed: needs numalign-devkit.", context_settings=UNPARSED)
-    def missing() -> None:
+
+def missing(name: str) -> typer.Typer:
+    """A command that says what to install."""
+    app, message = typer.Typer(), MISSING.format(name=name)
+
+    @app.command(name, help=f"{KIT[name]} Not installed: needs numalign-devkit.", context_settings=UNPARSED)
+    def fail() -> None:
         output.fail(message)
+
+    return app
+
+
+class Table(Mapping[str, Any]):
+    """The commands by name; one that is asked for is loaded."""
+
+    def __getitem__(self, name: str) -> Any:
+        return loaded(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
 
 
 class Commands(TyperGroup):
     """Prints invalid input of any command as an error, and exits with code 2."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self.commands: Any = Table()
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -73,33 +117,17 @@ class Commands(TyperGroup):
             output.fail(str(problem))
 
 
+helptext.install()
 app = typer.Typer(
     name="numalign",
     cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Example: numalign demo",
 )
-app.add_typer(cluster.app, name="cluster")
-app.add_typer(scheduler.app, name="scheduler")
-app.add_typer(extender.app, name="extender")
-app.add_typer(explain.app, name="explain")
-app.add_typer(topology.app)
-app.add_typer(doctor.app)
-app.add_typer(scenario.app, name="scenario")
-app.add_typer(kubelet.app, name="kubelet")
-app.add_typer(agent.app, name="agent")
-deploy.app.add_typer(deploycluster.app)
-deploy.app.add_typer(deployhost.app)
-deploy.app.add_typer(deployhost.static_pod, name="static-pod")
-deploy.app.command("validate", epilog="Example: numalign deploy validate --strict")(doctor.doctor)
-app.add_typer(deploy.app, name="deploy")
-app.add_typer(operator.app, name="operator")
-app.add_typer(deviceplugin.app, name="device-plugin")
-app.add_typer(demo.app)
-add_commands(app)
 
 
 def _print_version(wanted: bool) -> None:
@@ -110,7 +138,7 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def numalign(
-    version: Annotated[
+    print_version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
@@ -120,3 +148,13 @@ def numalign(
 def plugin() -> None:
     """The same commands as `kubectl numalign`: kubectl runs a program of this name."""
     app(prog_name="kubectl numalign")
+
+
+def complete() -> None:
+    """What may come next after `kubectl numalign WORD...`: kubectl asks the program kubectl_complete-numalign."""
+    words = sys.argv[1:] or [""]
+    helptext.complete(["numalign", *words])
+    try:
+        app(prog_name="numalign")
+    except SystemExit:
+        print(DEFAULT_COMPLETION)

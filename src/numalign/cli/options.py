@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from enum import StrEnum
 from functools import wraps
 from inspect import Parameter, Signature
 from typing import Annotated, Any, get_type_hints
@@ -14,15 +15,49 @@ from typing import Annotated, Any, get_type_hints
 import typer
 from msgspec import NODEFAULT, Struct, structs
 
-from numalign.cli.output import Format, LogForm
+from numalign.cli.output import Format, ListFormat, LogForm
 
+
+class Policy(StrEnum):
+    """What `--policy` accepts; a test holds it against the kubelet model."""
+
+    NONE = "none"
+    BEST_EFFORT = "best-effort"
+    RESTRICTED = "restricted"
+    SINGLE = "single-numa-node"
+
+
+class Scope(StrEnum):
+    """What `--scope` accepts; a test holds it against the kubelet model."""
+
+    CONTAINER = "container"
+    POD = "pod"
+
+
+Machine = Annotated[
+    str,
+    typer.Option(metavar="NAME|FILE", help="A preset or a machine file; `numalign kubelet machines` lists presets."),
+]
 Output = Annotated[Format, typer.Option("--output", "-o", help="Output format.")]
+ListOutput = Annotated[ListFormat, typer.Option("--output", "-o", help="Output format.")]
+Interval = Annotated[
+    float, typer.Option(metavar="SECONDS", min=0.1, max=3600, help="Time between two looks of --watch.")
+]
+INTERVAL = 2.0
+Watch = Annotated[bool, typer.Option("--watch", "-w", help="Go on, and print what changes.")]
 Kubeconfig = Annotated[
-    str, typer.Option(help="The kubeconfig of the cluster. Default: KUBECONFIG, or the service account of the pod.")
+    str,
+    typer.Option(
+        metavar="FILE", help="The kubeconfig of the cluster. Default: KUBECONFIG, or the service account of the pod."
+    ),
 ]
 BindAddress = Annotated[str, typer.Option(metavar="ADDRESS", help="Address of health and metrics.")]
-Port = Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: do not serve.")]
-Verbosity = Annotated[int, typer.Option("-v", help="Log level; 4 and above is debug.")]
+Port = Annotated[
+    int, typer.Option(metavar="PORT", min=0, max=65535, help="Port of health and metrics; 0: do not serve.")
+]
+Verbosity = Annotated[
+    int, typer.Option("--verbosity", "-v", metavar="N", min=0, max=9999, help="Log level; 4 and above is debug.")
+]
 LogFormat = Annotated[LogForm, typer.Option("--log-format", help="Log format.")]
 
 

@@ -21,6 +21,16 @@ class Format(StrEnum):
     YAML = "yaml"
 
 
+class ListFormat(StrEnum):
+    """What `-o` accepts where objects are listed."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+    NAME = "name"
+
+
 class LogForm(StrEnum):
     """What `--log-format` accepts."""
 
@@ -28,10 +38,10 @@ class LogForm(StrEnum):
     JSON = "json"
 
 
-def structured(value: object, fmt: Format) -> str:
+def structured(value: object, fmt: Format | ListFormat) -> str:
     """JSON or YAML text of structs and plain values, keys in the order in which they were given."""
     plain = msgspec.to_builtins(value, str_keys=True)
-    if fmt is Format.YAML:
+    if fmt in (Format.YAML, ListFormat.YAML):
         return _yaml(plain)
     return msgspec.json.format(msgspec.json.encode(plain), indent=2).decode()
 
@@ -50,6 +60,11 @@ def show(text: str) -> None:
 def printable(text: str) -> str:
     """Text from outside, with control characters replaced by their codes."""
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+
+
+def say(text: str) -> None:
+    """Print lines for a person on stderr, beside a result that a program reads from stdout."""
+    typer.echo(text, err=True)
 
 
 def warn(message: str) -> None:

@@ -9,26 +9,33 @@ from __future__ import annotations
 
 import atexit
 import gc
+import os
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import TYPE_CHECKING, Annotated, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 import typer
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from numalign.api.errors import BadObject, clipped
 from numalign.cli import fileio
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+    from numalign.api.objects.pod import Pod
     from numalign.api.schedulerconfig.configuration import Configuration
     from numalign.cli.results.topology import ReportWriter
+    from numalign.kube import errors
     from numalign.kube.client import Client
+    from numalign.kube.resources import Named, Target
+    from numalign.kube.transport.auth import Access
+    from numalign.scheduler.explain.serving import SchedulerSigns
     from numalign.scheduler.snapshot.snapshot import Snapshot
+    from numalign.simulator.registry import RunningCluster
 
 
 DEFAULT = "http://127.0.0.1:10259"
@@ -52,10 +59,60 @@ class ServerAccess(Struct, frozen=True, kw_only=True):
     insecure: Insecure = False
 
 
-class SchedulerPages(ServerAccess, frozen=True, kw_only=True):
-    """A live scheduler, and the credentials for it."""
+Kubeconfig = Annotated[
+    str, typer.Option(metavar="FILE", help="The kubeconfig of the cluster. Default: as kubectl finds it.")
+]
+Context = Annotated[str, typer.Option(metavar="NAME", help="The context of the kubeconfig.")]
 
-    server: Annotated[str, typer.Option(metavar="URL", help="Where the scheduler serves its pages.")] = DEFAULT
+
+class SchedulerPages(ServerAccess, frozen=True, kw_only=True):
+    """A live scheduler, and the credentials for it; `found` fills in what was not given."""
+
+    server: Annotated[
+        str,
+        typer.Option(
+            metavar="URL",
+            help="Where the scheduler serves its pages. Default: the scheduler in the embedded cluster of the "
+            f"kubeconfig, else {DEFAULT}.",
+        ),
+    ] = ""
+    kubeconfig: Kubeconfig = ""
+    context: Context = ""
+
+    def found(self) -> SchedulerPages:
+        """With the address, and with the credentials that an embedded cluster keeps in files."""
+        if self.server:
+            return self
+        cluster = _embedded(self.kubeconfig, self.context)
+        if cluster is None:
+            return structs.replace(self, server=DEFAULT)
+        served = next((each for each in cluster.schedulers if each.pages), None)
+        if served is None:
+            why = "runs no numalign scheduler that has pages; start it with --with-scheduler, or give --server"
+            raise BadObject("Cluster", cluster.name, "", why)
+        return structs.replace(
+            self,
+            server=served.pages,
+            token_file=served.token_file,
+            certificate_authority=served.certificate_authority,
+        )
+
+
+def _embedded(kubeconfig: str, context: str) -> RunningCluster | None:
+    """The embedded cluster of this machine that a kubeconfig leads to."""
+    from numalign.simulator import registry
+
+    running = {urlsplit(each.url).netloc: each for each in registry.every()}
+    if not running:
+        return None
+    from numalign.kube.access import access
+
+    try:
+        return running.get(access.default(kubeconfig, context).server.authority)
+    except BadObject:
+        if kubeconfig or context:
+            raise
+        return None
 
 
 ANONYMOUS = ServerAccess()
@@ -63,11 +120,20 @@ ANONYMOUS = ServerAccess()
 
 def fetch(server: str, path: str, access: ServerAccess = ANONYMOUS, **query: str) -> bytes:
     """The page's body."""
+    return _asked(server, path, access, None, query)
+
+
+def put(server: str, path: str, access: ServerAccess, content: bytes, **query: str) -> bytes:
+    """The page's answer to a PUT."""
+    return _asked(server, path, access, content, query)
+
+
+def _asked(server: str, path: str, access: ServerAccess, content: bytes | None, query: Mapping[str, str]) -> bytes:
     connection = _connection(server, access)
     asked = f"{urlsplit(server).path.rstrip('/')}{path}" + (f"?{urlencode(query)}" if query else "")
     try:
         with closing(connection):
-            connection.request("GET", asked, headers=_headers(access))
+            connection.request("GET" if content is None else "PUT", asked, content, _headers(access))
             answer = connection.getresponse()
             body = answer.read()
     except ssl.SSLCertVerificationError as problem:
@@ -75,10 +141,18 @@ def fetch(server: str, path: str, access: ServerAccess = ANONYMOUS, **query: str
         raise _bad(server, f"is not trusted: {problem.verify_message}; {hint}") from None
     except (OSError, HTTPException) as problem:
         why = getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
-        raise _bad(server, f"cannot be reached: {why}") from None
+        raise _bad(server, f"cannot be reached: {why}{_hint(server)}") from None
     if answer.status != 200:
         raise _bad(server, f"answers {answer.status} to {path}: {_refusal(answer.status, body, access)}")
     return body
+
+
+def _hint(server: str) -> str:
+    if server != DEFAULT:
+        return ""
+    return (
+        "; no scheduler serves its pages there: give --server, or reach the scheduler's pod with kubectl port-forward"
+    )
 
 
 def _refusal(status: int, body: bytes, access: ServerAccess) -> str:
@@ -131,13 +205,10 @@ def _bad(server: str, why: str) -> BadObject:
 
 
 T = TypeVar("T")
+N = TypeVar("N", bound="Named")
 
 DUMP = "/debug/dump"
 
-Kubeconfig = Annotated[
-    str, typer.Option(metavar="FILE", help="The kubeconfig of the cluster. Default: as kubectl finds it.")
-]
-Context = Annotated[str, typer.Option(help="The context of the kubeconfig.")]
 File = Annotated[
     str,
     typer.Option(
@@ -203,21 +274,121 @@ def publications(source: ClusterSource) -> dict[str, ReportWriter]:
     return asked_of(source.kubeconfig, source.context, topology.listed) if source.is_cluster else {}
 
 
+def selecting(selector: str) -> Callable[[Mapping[str, str]], bool]:
+    """Whether labels match a selector as kubectl takes it; BadObject if it is none."""
+    from numalign.simulator.apiserver.storage import labelselectors
+    from numalign.simulator.apiserver.storage.errors import StatusError
+
+    try:
+        requirements = labelselectors.parse(selector)
+    except StatusError as problem:
+        raise BadObject("Option", "--selector", "", str(problem)) from None
+    return lambda labels: labelselectors.matches(requirements, labels)
+
+
+MOST_ASKED = 20
+"""Pods without a trace of a scheduler whose Events are asked for."""
+
+
+def signs(source: ClusterSource, pods: Sequence[Pod]) -> dict[str, SchedulerSigns]:
+    """By uid, what the API server has about the schedulers that may serve pending pods; nothing from other sources."""
+    from numalign.kube import errors, lists
+    from numalign.kube.request import Selection
+    from numalign.kube.resources import EVENTS, LEASES
+    from numalign.scheduler.explain import serving
+
+    async def listed(client: Client, target: Target[N], fields: str) -> list[N]:
+        try:
+            return lists.readable(await client.every(target, Selection(fields=fields)))
+        except (errors.NotFound, errors.Forbidden):
+            return []
+
+    async def ask(client: Client) -> dict[str, SchedulerSigns]:
+        leases = await listed(client, LEASES.everywhere(), f"metadata.namespace!={serving.NODE_LEASES}")
+        found = {}
+        for meta in (each.metadata for each in alone[:MOST_ASKED]):
+            events = await listed(client, EVENTS.within(meta.namespace), f"regarding.uid={meta.uid}")
+            found[meta.uid] = serving.SchedulerSigns(leases=leases, events=events)
+        return found
+
+    alone = [pod for pod in pods if serving.unattended(pod, (), serving.SchedulerSigns(), "") is not None]
+    return asked_of(source.kubeconfig, source.context, ask) if source.is_cluster and alone else {}
+
+
+def namespace(source: ClusterSource) -> str:
+    """The namespace of the context, as kubectl takes it; `default` where no cluster is asked."""
+    if not source.is_cluster:
+        return "default"
+    from numalign.kube import errors
+    from numalign.kube.access import access
+
+    try:
+        return access.default(source.kubeconfig, source.context).namespace or "default"
+    except errors.KubeError as problem:
+        raise BadObject("Cluster", "", "", f"cannot be asked: {problem}") from None
+
+
+def prioritised(source: ClusterSource, pods: list[Pod]) -> list[Pod]:
+    """Pods that are not of the cluster yet, with the priorities that its priority classes give them."""
+    from numalign.cli import output
+    from numalign.cli.results import podfiles
+    from numalign.kube import errors, lists
+
+    async def ask(client: Client) -> list[podfiles.PriorityClass]:
+        try:
+            return lists.readable(await client.every(podfiles.CLASSES.everywhere()))
+        except (errors.NotFound, errors.Forbidden):
+            return []
+
+    classes = asked_of(source.kubeconfig, source.context, ask) if source.is_cluster else []
+    found, unknown = podfiles.prioritised(pods, classes)
+    for name in unknown:
+        output.warn(f"priority class {name} is not known; the priority of its pods counts as 0")
+    return found
+
+
 def asked_of(kubeconfig: str, context: str, ask: Callable[[Client], Awaitable[T]]) -> T:
     """What `ask` returns for a client of this cluster. BadObject if the cluster cannot be asked."""
     from numalign.kube import clock, errors
-    from numalign.kube.access import access
     from numalign.kube.client import Client
 
+    found = _access(kubeconfig, context)
+
     async def asked() -> T:
-        async with Client(access.default(kubeconfig, context)) as client:
+        async with Client(found) as client:
             return await ask(client)
 
     try:
         with clock.event_loop_runner() as runner:
             return runner.run(asked())
     except errors.KubeError as problem:
-        raise BadObject("Cluster", "", "", f"cannot be asked: {problem}") from None
+        server = f"{'https' if found.server.secure else 'http'}://{found.server.authority}"
+        raise BadObject("Cluster", server, "", f"cannot be asked: {problem}{_foreign(problem)}") from None
+
+
+def _access(kubeconfig: str, context: str) -> Access:
+    """As kubectl finds it. Where there is none at all, the error says how to get one."""
+    from numalign.kube.access import access
+    from numalign.kube.access import kubeconfig as files
+    from numalign.simulator import registry
+
+    try:
+        return access.default(kubeconfig, context)
+    except BadObject as problem:
+        if kubeconfig or context or os.environ.get(files.VARIABLE) or "cannot be read" not in problem.why:
+            raise
+        running = [each for each in registry.every() if each.kubeconfig]
+        hint = f"; embedded clusters run: export KUBECONFIG={running[0].kubeconfig}" if running else ""
+        why = f"{problem.why}; give --kubeconfig, or set KUBECONFIG{hint}"
+        raise BadObject("Kubeconfig", problem.name, problem.field, why) from None
+
+
+def _foreign(problem: errors.KubeError) -> str:
+    """A list of nodes is there on every API server."""
+    from numalign.kube import errors
+
+    is_missing = isinstance(problem, errors.NotFound) and problem.verb == "list" and not problem.status.reason
+    return "; is this a Kubernetes API server?" if is_missing else ""
 
 
 def _config(file: str) -> Configuration | None:

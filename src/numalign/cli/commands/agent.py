@@ -7,30 +7,32 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import socket
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from msgspec import Struct
 
+from numalign import __version__
 from numalign.cli import output
 from numalign.cli.options import BindAddress, Kubeconfig, LogFormat, Output, Port, Verbosity, bundled
 from numalign.cli.output import Format
 
 if TYPE_CHECKING:
     from numalign.agent.inventory.exclusions import Exclusions
-    from numalign.agent.inventory.inventory import Mode
     from numalign.agent.inventory.snapshot import Snapshot
     from numalign.agent.main import Places, Setup
     from numalign.agent.publish.gc import Swept
-    from numalign.api.nrt.normalise import Version
     from numalign.kube.transport.auth import Access
 
 app = typer.Typer(no_args_is_help=True)
 
 MOST_SECONDS = 1e9
+DEVICE_PLUGINS = "/var/lib/kubelet/device-plugins"
 
 
 def _seconds(given: float) -> float:
@@ -40,9 +42,20 @@ def _seconds(given: float) -> float:
     return given
 
 
-Node = Annotated[str, typer.Option("--node-name", envvar="NODE_NAME", help="Name of the Node. Default: the host name.")]
+Node = Annotated[
+    str,
+    typer.Option("--node-name", metavar="NAME", envvar="NODE_NAME", help="Name of the Node. Default: the host name."),
+]
 Host = Annotated[Path, typer.Option("--host-root", metavar="DIR", help="Where the host's root is mounted.")]
 Root = Annotated[str, typer.Option("--kubelet-dir", metavar="DIR", help="The kubelet's root folder on the host.")]
+DevicePlugins = Annotated[
+    str,
+    typer.Option(
+        "--device-plugins-dir",
+        metavar="DIR",
+        help="The device manager's folder on the host, which is the same for all kubelets.",
+    ),
+]
 Config = Annotated[
     str,
     typer.Option(
@@ -96,24 +109,41 @@ KubeletAuthority = Annotated[
         help="Verifies the kubelet's server. Default: pki/kubelet.crt in the kubelet's folder.",
     ),
 ]
-ModeName = Annotated[
-    str, typer.Option("--mode", help="Form of the report: own, or that of another publisher (rte, nfd).")
-]
-VersionName = Annotated[
-    str, typer.Option("--api-version", help="Version of the NodeResourceTopology API: v1alpha2 or v1alpha1.")
-]
+
+
+class ReportForm(StrEnum):
+    """What `--mode` accepts; a test holds it against the agent."""
+
+    OWN = "own"
+    RTE = "rte"
+    NFD = "nfd"
+
+
+class ReportVersion(StrEnum):
+    """What `--api-version` accepts; a test holds it against the API."""
+
+    V1ALPHA2 = "v1alpha2"
+    V1ALPHA1 = "v1alpha1"
+
+
+ModeName = Annotated[ReportForm, typer.Option("--mode", help="Form of the report: own, or that of another publisher.")]
+VersionName = Annotated[ReportVersion, typer.Option("--api-version", help="Version of the NodeResourceTopology API.")]
 Period = Annotated[
     float,
     typer.Option(
+        metavar="SECONDS",
         min=1.0,
         max=300.0,
         callback=_seconds,
-        help="Seconds between two updates when nothing changes; at most 300 pass between two heartbeats.",
+        help="Time between two updates when nothing changes; at most 300 pass between two heartbeats.",
     ),
 ]
-Interval = Annotated[float, typer.Option(min=1.0, callback=_seconds, help="Seconds between two sweeps.")]
+Interval = Annotated[
+    float, typer.Option(metavar="SECONDS", min=1.0, callback=_seconds, help="Time between two sweeps.")
+]
 Grace = Annotated[
-    float, typer.Option(min=0.0, callback=_seconds, help="Seconds that a report may exist without its Node.")
+    float,
+    typer.Option(metavar="SECONDS", min=0.0, callback=_seconds, help="Time that a report may exist without its Node."),
 ]
 
 
@@ -127,11 +157,12 @@ class AgentOptions(Struct, frozen=True, kw_only=True):
 
     node_name: Node = ""
     kubeconfig: Kubeconfig = ""
-    mode: ModeName = "own"
-    api_version: VersionName = "v1alpha2"
+    mode: ModeName = ReportForm.OWN
+    api_version: VersionName = ReportVersion.V1ALPHA2
     period: Period = 60.0
     host_root: Host = Path("/")
     kubelet_dir: Root = "/var/lib/kubelet"
+    device_plugins_dir: DevicePlugins = DEVICE_PLUGINS
     kubelet_config: Config = ""
     podresources_socket: Socket = ""
     reference_container: Reference = ""
@@ -168,7 +199,13 @@ def run(options: AgentOptions) -> None:
     log.start("json" if options.log_format is output.LogForm.JSON else "text", options.verbosity)
     instance, node = f"{socket.gethostname()}-{os.getpid()}", options.node_name or socket.gethostname().lower()
     try:
-        found = _places(options.host_root, options.kubelet_dir, options.kubelet_config, options.podresources_socket)
+        found = _places(
+            options.host_root,
+            options.kubelet_dir,
+            options.device_plugins_dir,
+            options.kubelet_config,
+            options.podresources_socket,
+        )
         places = structs.replace(
             found,
             notification=triggers.notification(options.notify_file),
@@ -176,9 +213,9 @@ def run(options: AgentOptions) -> None:
         )
         manner = Manner(
             instance=instance,
-            mode=_mode(options.mode),
+            mode=options.mode.value,
             left_out=_left_out(options.exclude, node, options.mode),
-            version=_version(options.api_version),
+            version=options.api_version.value,
             period=options.period,
             untaint=options.remove_startup_taint,
             fingerprint=not options.no_fingerprint,
@@ -205,8 +242,17 @@ def _kubelet(options: AgentOptions, places: Places, node: str, login: Access) ->
 async def _run(setup: Setup, access: Access) -> None:
     from numalign.agent import main
     from numalign.kube.client import Client
-    from numalign.process import tasks
+    from numalign.process import log, tasks
 
+    about = {
+        "version": __version__,
+        "server": f"{'https' if access.server.secure else 'http'}://{access.server.authority}",
+        "node": setup.node,
+        "mode": setup.manner.mode,
+        "period": setup.manner.period,
+        "pages": "none" if setup.address is None else f"http://{setup.address[0]}:{setup.address[1]}",
+    }
+    logging.getLogger(__name__).info("Starting numalign agent", extra=log.about(**about))
     async with Client(access, main.LIMITS) as client:
         await tasks.until_signalled(main.run(setup, client))
 
@@ -214,10 +260,11 @@ async def _run(setup: Setup, access: Access) -> None:
 @app.command("once", epilog="Example: numalign agent once -o yaml")
 def once(
     node_name: Node = "",
-    mode: ModeName = "own",
-    api_version: VersionName = "v1alpha2",
+    mode: ModeName = ReportForm.OWN,
+    api_version: VersionName = ReportVersion.V1ALPHA2,
     host_root: Host = Path("/"),
     kubelet_dir: Root = "/var/lib/kubelet",
+    device_plugins_dir: DevicePlugins = DEVICE_PLUGINS,
     kubelet_config: Config = "",
     podresources_socket: Socket = "",
     exclude: Exclude = "",
@@ -228,16 +275,17 @@ def once(
     Exit code: 0, or 2 if nothing is known of this machine."""
     from numalign.agent.publish import forms
 
-    chosen, version, node = _mode(mode), _version(api_version), node_name or socket.gethostname().lower()
+    node = node_name or socket.gethostname().lower()
     left_out = _left_out(exclude, node, mode)
-    look = _look(_places(host_root, kubelet_dir, kubelet_config, podresources_socket))
+    look = _look(_places(host_root, kubelet_dir, device_plugins_dir, kubelet_config, podresources_socket))
     for each in (*look.readings.problems, *look.contradictions):
         output.warn(each)
     if withheld := (*look.unknown, *filter(None, [look.doubt])):
         output.warn(f"an agent would not publish this: {'; '.join(withheld)}")
     if look.inventory is None:
         output.fail("; ".join(look.unknown))
-    written = forms.document(look.inventory.report(node, chosen, left_out), chosen, version)
+    report = look.inventory.report(node, mode.value, left_out)
+    written = forms.document(report, mode.value, api_version.value)
     output.show(output.structured(written, Format.YAML if fmt is Format.TABLE else fmt))
 
 
@@ -245,6 +293,7 @@ def once(
 def show(
     host_root: Host = Path("/"),
     kubelet_dir: Root = "/var/lib/kubelet",
+    device_plugins_dir: DevicePlugins = DEVICE_PLUGINS,
     kubelet_config: Config = "",
     podresources_socket: Socket = "",
     fmt: Output = Format.TABLE,
@@ -252,7 +301,7 @@ def show(
     """Draw this machine: zones, CPUs, memory, distances, caches, and devices where a kubelet reports them."""
     from numalign.cli.results import machine
 
-    look = _look(_places(host_root, kubelet_dir, kubelet_config, podresources_socket))
+    look = _look(_places(host_root, kubelet_dir, device_plugins_dir, kubelet_config, podresources_socket))
     if look.readings.machine is None:
         output.fail("; ".join((*look.unknown, *look.readings.hardware_problems)))
     given = machine.machine_output(look, host_root)
@@ -288,7 +337,7 @@ def gc(
     async def swept() -> bool:
         async with Client(access.default(kubeconfig)) as client:
             if once or dry_run:
-                return _show_sweep(await gc.sweep(client, grace, dry_run=dry_run))
+                return _show_sweep(await gc.sweep(client, grace, dry_run=dry_run), is_only=True)
             counts = gc.Counts()
 
             def noted(swept: Swept) -> None:
@@ -313,7 +362,10 @@ def gc(
         raise typer.Exit(1)
 
 
-def _show_sweep(swept: Swept) -> bool:
+def _show_sweep(swept: Swept, *, is_only: bool = False) -> bool:
+    """`is_only`: no other sweep follows, so that nothing to delete is a result, too."""
+    if is_only and not swept.stale and not swept.problems:
+        output.show("nothing to delete: every report has its Node, or is too young to tell")
     for name in swept.stale:
         output.show(f"{name}: {'deleted' if name in swept.deleted else 'its node is gone'}")
     for each in swept.problems:
@@ -331,13 +383,13 @@ def _look(places: Places) -> Snapshot:
     return asyncio.run(looked())
 
 
-def _places(host: Path, kubelet: str, config: str, podresources_socket: str) -> Places:
+def _places(host: Path, kubelet: str, device_plugins: str, config: str, podresources_socket: str) -> Places:
     from numalign.agent.main import Places
     from numalign.agent.sources import podresources
 
     given = podresources_socket
     asked = Path(given) if given.startswith("/") else podresources.endpoint(given) if given else None
-    return Places(host=host, kubelet=kubelet, config=config, podresources=asked)
+    return Places(host=host, kubelet=kubelet, device_plugins=device_plugins, config=config, podresources=asked)
 
 
 def _left_out(file: str, node: str, mode: str) -> Exclusions:
@@ -347,17 +399,3 @@ def _left_out(file: str, node: str, mode: str) -> Exclusions:
     if file and mode == "own":
         output.fail("--exclude is for the modes rte and nfd; a report in our own form is always complete")
     return exclusions.read(Path(file), node) if file else exclusions.NONE
-
-
-def _mode(word: str) -> Mode:
-    match word:
-        case "own" | "rte" | "nfd":
-            return word
-    output.fail(f'"{word}" is not a mode; use own, rte or nfd')
-
-
-def _version(word: str) -> Version:
-    match word:
-        case "v1alpha1" | "v1alpha2":
-            return word
-    output.fail(f'"{word}" is not a version of NodeResourceTopology; use v1alpha2 or v1alpha1')

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec import structs
 
 from numalign.api.errors import BadObject
-from numalign.cli import output
-from numalign.cli.options import Output
+from numalign.cli import dashboards, output
+from numalign.cli.display import clusterlines
+from numalign.cli.options import Machine, Output, Policy, Scope
 from numalign.process import interpreter
 
 if TYPE_CHECKING:
@@ -21,10 +25,26 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="An embedded cluster for kubectl, on made-up machines.", no_args_is_help=True)
 
-PATIENCE = 60.0
+PATIENCE = 120.0
 """Seconds to wait for a cluster to come up."""
+SLOW = 2.0
+"""Seconds after which the command says what it waits for."""
 LOOK = 0.05
 LAST_WORDS = 2000
+INTERRUPTED = 130
+OURS = "numalign"
+NODE_OPTIONS = ("nodes", "machine", "policy", "scope", "kubelet_config", "reports")
+"""Parameters that describe nodes, which a scenario brings itself."""
+
+
+class ReportPublisher(StrEnum):
+    """What `--reports` accepts; a test holds it against the publishers of simulated nodes."""
+
+    AGENT = "agent"
+    RTE = "rte"
+    NFD = "nfd"
+    NONE = "none"
+
 
 Name = Annotated[str, typer.Argument(metavar="[NAME]", help="Name of the cluster.")]
 
@@ -34,25 +54,37 @@ def cluster() -> None:
     """An embedded cluster for kubectl, on made-up machines."""
 
 
-@app.command(epilog="Example: numalign cluster up --nodes 3 --machine gpu-8 --policy single-numa-node")
+@app.command(epilog="Example: numalign cluster up --nodes 3 --machine gpu-8 --with-scheduler")
 def up(
+    ctx: typer.Context,
     name: Name = "numalign",
-    nodes: Annotated[int, typer.Option(min=1, max=50_000, help="Number of nodes.")] = 3,
-    machine: Annotated[str, typer.Option(help="Name of a preset, or a machine file.")] = "2x16",
-    policy: Annotated[str, typer.Option(help="Topology Manager policy.")] = "single-numa-node",
-    scope: Annotated[str, typer.Option(help="Topology Manager scope.")] = "container",
+    nodes: Annotated[int, typer.Option(metavar="N", min=1, max=50_000, help="Number of nodes.")] = 3,
+    machine: Machine = "2x16",
+    policy: Annotated[Policy, typer.Option(help="Topology Manager policy.")] = Policy.SINGLE,
+    scope: Annotated[Scope, typer.Option(help="Topology Manager scope.")] = Scope.CONTAINER,
     kubelet_config: Annotated[
-        Path | None, typer.Option(help="A KubeletConfiguration. Default: static CPU and memory managers.")
+        Path | None,
+        typer.Option(metavar="FILE", help="A KubeletConfiguration. Default: static CPU and memory managers."),
     ] = None,
-    reports: Annotated[str, typer.Option(help="Publisher of the topology reports: agent, rte, nfd or none.")] = "agent",
-    scenario: Annotated[str, typer.Option(help="Play this scenario (a name or a file) on its own nodes.")] = "",
-    scheduler: Annotated[str, typer.Option(help="Scheduler that the scenario's pods name.")] = "default-scheduler",
+    reports: Annotated[ReportPublisher, typer.Option(help="Publisher of the reports.")] = ReportPublisher.AGENT,
+    scenario: Annotated[
+        str, typer.Option(metavar="NAME|FILE", help="Play this scenario on its own nodes, in real time.")
+    ] = "",
+    scheduler: Annotated[
+        str, typer.Option(metavar="NAME", help="Scheduler that the scenario's pods name.")
+    ] = "default-scheduler",
+    fast_forward: Annotated[
+        bool,
+        typer.Option("--fast-forward", help="Play the scenario to its end in virtual time, then serve the cluster."),
+    ] = False,
     blind_scheduler: Annotated[
         bool,
         typer.Option("--blind-scheduler/--no-blind-scheduler", help="Run default-scheduler, which ignores topology."),
     ] = True,
     with_scheduler: Annotated[bool, typer.Option("--with-scheduler", help="Also run the numalign scheduler.")] = False,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free")] = 0,
+    port: Annotated[
+        int, typer.Option(metavar="PORT", min=0, max=65535, help="Port of the API server; 0: any that is free.")
+    ] = 0,
     tls: Annotated[
         bool | None,
         typer.Option(
@@ -61,27 +93,41 @@ def up(
             show_default=False,
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of all random choices.")] = 1,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", help="Seed of all random choices. Default: the scenario's, or 1.")
+    ] = None,
     foreground: Annotated[bool, typer.Option("--foreground", help="Run in the foreground until interrupted.")] = False,
     fmt: Output = output.Format.TABLE,
 ) -> None:
-    """Start a cluster and print its KUBECONFIG."""
+    """Start a cluster and print its KUBECONFIG.
+
+    The command returns when all nodes have published their topology reports. Only `export KUBECONFIG=...` is printed on
+    stdout, for eval "$(numalign cluster up)". Exit code: 0, or 2 if the cluster cannot be started, 130 after Ctrl-C."""
     from numalign.cli.results import clusteroptions
     from numalign.simulator import registry
 
+    _refuse_ignored(ctx, name, scenario, fast_forward)
     asked = clusteroptions.ClusterOptions(nodes, machine, policy, scope, kubelet_config, reports, scenario)
     served = {
         "scheduler": scheduler,
         "default_scheduler": blind_scheduler,
-        "zone_aware_scheduler": with_scheduler,
+        # The scheduler that plays to the end of a scenario goes on in the cluster.
+        "zone_aware_scheduler": with_scheduler or (fast_forward and scheduler == OURS),
+        "fast_forward": fast_forward,
     }
     hosted = clusteroptions.hosted(asked, name=name, port=port, secure=_is_secure(tls), seed=seed, **served)
     if registry.running(name) is not None:
         raise registry.AlreadyRuns("Cluster", name, "", f"already runs; `numalign cluster down {name}` ends it")
     if foreground:
         return _stay(hosted)
-    found = _started(name)
-    output.show(output.structured(found, fmt) if fmt is not output.Format.TABLE else _lines(found))
+    found = _started(name, hosted.words)
+    if fmt is not output.Format.TABLE:
+        return output.show(output.structured(found, fmt))
+    output.say(clusterlines.description(found))
+    if scenario and scheduler not in [each.name for each in found.schedulers]:
+        output.warn(f"the scenario's pods name {scheduler}, which does not run in this cluster: they wait for it")
+    output.say(clusterlines.next_steps(found))
+    output.show(clusterlines.export(found))
 
 
 @app.command(epilog="Example: numalign cluster down")
@@ -103,7 +149,8 @@ def status(fmt: Output = output.Format.TABLE) -> None:
     found = registry.every()
     if fmt is not output.Format.TABLE:
         return output.show(output.structured(found, fmt))
-    output.show("\n\n".join(map(_lines, found)) or "no cluster runs; `numalign cluster up` starts one")
+    lines = (f"{clusterlines.description(each)}\n{clusterlines.export(each)}" for each in found)
+    output.show("\n\n".join(lines) or "no cluster runs; `numalign cluster up` starts one")
 
 
 def _is_secure(tls: bool | None) -> bool:
@@ -116,27 +163,50 @@ def _is_secure(tls: bool | None) -> bool:
     return False
 
 
-def _lines(found: RunningCluster) -> str:
-    return f"{found.name}: {found.words}, at {found.url}\nexport KUBECONFIG={found.kubeconfig}"
+def _refuse_ignored(ctx: typer.Context, name: str, scenario: str, fast_forward: bool) -> None:
+    """An option without effect is a mistake of the caller."""
+    ignored: tuple[str, ...] = ("scheduler", "fast_forward")
+    why = "no effect without --scenario"
+    if scenario:
+        ignored, why = NODE_OPTIONS, "no effect with --scenario, which has its own nodes"
+    if fast_forward and scenario:
+        ignored, why = (*ignored, "blind_scheduler"), f"{why}; --fast-forward always runs default-scheduler"
+    given = [f"--{each.replace('_', '-')}" for each in ignored if _is_given(ctx, each)]
+    if given:
+        raise BadObject("Cluster", name, ", ".join(given), f"{why}; remove {'it' if len(given) == 1 else 'them'}")
+
+
+def _is_given(ctx: typer.Context, parameter: str) -> bool:
+    source = ctx.get_parameter_source(parameter)
+    return source is not None and source.name not in ("DEFAULT", "DEFAULT_MAP")
 
 
 def _stay(hosted: HostedCluster) -> None:
-    import logging
-
+    from numalign.process import log
     from numalign.simulator import hosting
 
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    problems: list[Exception] = []
+    log.start()
+    if dashboards.is_installed():
+        hosted = structs.replace(hosted, mounted={dashboards.PATH: dashboards.of_scheduler})
+    problems: list[OSError] = []
     try:
-        hosting.host(hosted)
+        hosting.host(hosted, lambda found: output.show(clusterlines.export(found)))
     except* OSError as group:
-        # The parts of a cluster end together, so their errors come as a group.
-        problems += group.exceptions
+        # The parts of a cluster end together, so their errors come as a group of groups.
+        problems += _leaves(group)
     if problems:
-        output.fail(f"port {hosted.port} cannot be served: {problems[0]}", code=1)
+        why = os.strerror(problems[0].errno) if problems[0].errno else str(problems[0])
+        output.fail(f"port {hosted.port} cannot be served: {why}", code=1)
 
 
-def _started(name: str) -> RunningCluster:
+def _leaves(group: BaseExceptionGroup[OSError]) -> list[OSError]:
+    found: list[OSError] = []
+    for each in group.exceptions:
+        found += _leaves(each) if isinstance(each, BaseExceptionGroup) else [each]
+    return found
+
+
+def _started(name: str, words: str) -> RunningCluster:
     """Runs the same command in a background process, which logs into a file of the cluster's folder."""
     from numalign.simulator import registry
 
@@ -147,12 +217,27 @@ def _started(name: str) -> RunningCluster:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log_file, stderr=log_file, start_new_session=True, cwd="/"
         )
-    until = time.monotonic() + PATIENCE
-    while time.monotonic() < until and process.poll() is None:
-        found = registry.running(name)
-        if found is not None and found.pid == process.pid:
-            return found
-        time.sleep(LOOK)
+    begun = time.monotonic()
+    is_slow = False
+    try:
+        while time.monotonic() < begun + PATIENCE and process.poll() is None:
+            found = registry.running(name)
+            if found is not None and found.pid == process.pid:
+                return found
+            if time.monotonic() > begun + SLOW and not is_slow:
+                is_slow = True
+                output.say(f"starting {name}: {words}; waiting for the topology report of every node")
+            time.sleep(LOOK)
+    except KeyboardInterrupt:
+        _ended(process)
+        registry.remove(name)
+        output.fail(f"interrupted; cluster {name} was not started", code=INTERRUPTED)
+    _ended(process)
+    said = log.read_text(errors="replace")[-LAST_WORDS:].strip().removeprefix("numalign: ") or "it printed nothing"
+    registry.remove(name)
+    raise BadObject("Cluster", name, "", f"did not come up: {said}")
+
+
+def _ended(process: subprocess.Popen[bytes]) -> None:
     process.kill()
-    words = log.read_text(errors="replace")[-LAST_WORDS:].strip() or "it printed nothing"
-    raise BadObject("Cluster", name, "", f"did not come up: {words}")
+    process.wait()

@@ -49,7 +49,11 @@ LEAN = {"limits": {"cpu": 10, "memory": "64Gi", GPU: 1}}
 
 
 @app.command(epilog="Example: numalign demo")
-def demo(keep: Annotated[bool, typer.Option("--keep", help="Leave a cluster running for kubectl.")] = False) -> None:
+def demo(
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Leave the cluster of the second part running for kubectl.")
+    ] = False,
+) -> None:
     """Show how one node decides, then a whole cluster: with a scheduler that sees totals only, and with numalign."""
     from numalign.cli.display import formats
     from numalign.cli.results import democluster
@@ -57,13 +61,13 @@ def demo(keep: Annotated[bool, typer.Option("--keep", help="Leave a cluster runn
     page = formats.Page()
     _draw(page, answer(PODS), answer({**PODS, REFUSED: LEAN}))
     page.add()
-    missed = democluster.draw(page)
+    drawn = democluster.draw(page)
     output.show(page.text())
-    for each in missed:
+    for each in drawn.missed:
         output.warn(f"expectation failed: {each}")
     if keep:
-        output.show(democluster.kept())
-    if missed:
+        output.show(democluster.kept(drawn.waiting))
+    if drawn.missed:
         raise typer.Exit(1)
 
 
@@ -72,9 +76,11 @@ def answer(pods: Mapping[str, Resources]) -> AdmitReport:
     from numalign.cli.results import admit
     from numalign.kubelet import configuration, start
     from numalign.kubelet.machine import presets
+    from numalign.simulator.scenarios import nodegroups
 
     machine = presets.machine(MACHINE)
-    kubelet = start.start(machine, configuration.read(CONFIGURATION, "demo", machine))
+    # Both parts of the demo show the same version of the kubelet.
+    kubelet = start.start(machine, configuration.read(CONFIGURATION, "demo", machine, nodegroups.USUAL_MINOR))
     return admit.admit_all(kubelet, [(_pod(name, wants), "demo") for name, wants in pods.items()])
 
 

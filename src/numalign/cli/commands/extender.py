@@ -5,39 +5,33 @@ itself. The commands import what they call when they run, so that help stays fas
 
 from __future__ import annotations
 
-import socket
-import ssl
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from numalign.api.errors import BadObject
-from numalign.cli import output
+from numalign.cli import output, servers
 from numalign.cli.commands import scheduler as schedulers
-from numalign.cli.commands.scheduler import Certificate, ConfigFile, Key, Verbosity
+from numalign.cli.commands.scheduler import ConfigFile, Verbosity
 from numalign.cli.options import BindAddress, Kubeconfig, LogFormat
 from numalign.cli.output import Format
-
-if TYPE_CHECKING:
-    from numalign.api.schedulerconfig.configuration import Configuration
-    from numalign.cli.commands.scheduler import Shown
-    from numalign.kube.transport.auth import Access
+from numalign.cli.servers import (
+    EXTENDER_PORT,
+    HOLD,
+    Certificate,
+    ClientAuthority,
+    EvictsChoice,
+    ExpanderPort,
+    ExtenderPort,
+    Hold,
+    Key,
+    Preempting,
+    ProvisioningClass,
+)
 
 app = typer.Typer(no_args_is_help=True)
 
-ClientAuthority = Annotated[
-    str,
-    typer.Option(
-        metavar="FILE",
-        help="Certificates of authorities that issue client certificates. Without it clients need a bearer token and"
-        " the right to POST, and kube-scheduler sends none.",
-    ),
-]
-ExtenderPort = Annotated[int, typer.Option(min=1, max=65535, help="Port of the extender.")]
-PagesPort = Annotated[int, typer.Option(min=0, max=65535, help="Port of health and metrics; 0: do not serve.")]
-Hold = Annotated[
-    float,
-    typer.Option(min=0.1, max=600, metavar="SECONDS", help="How long a pod stays charged whose binding is not seen."),
+PagesPort = Annotated[
+    int, typer.Option(metavar="PORT", min=0, max=65535, help="Port of health and metrics; 0: do not serve.")
 ]
 
 
@@ -51,95 +45,48 @@ def run(
     config: ConfigFile = "",
     kubeconfig: Kubeconfig = "",
     bind_address: BindAddress = "127.0.0.1",
-    port: ExtenderPort = 8443,
+    port: ExtenderPort = EXTENDER_PORT,
     tls_certificate: Certificate = "",
     tls_key: Key = "",
     client_ca: ClientAuthority = "",
     pages_port: PagesPort = 10259,
-    hold: Hold = 5.0,
+    hold: Hold = HOLD,
+    preemption: Preempting = EvictsChoice.NONE,
+    expander_port: ExpanderPort = 0,
+    provisioning_class: ProvisioningClass = "",
     verbosity: Verbosity = 2,
     log_format: LogFormat = output.LogForm.TEXT,
 ) -> None:
     """Answer kube-scheduler's questions about pods and zones until a signal ends the process.
 
     Exit code: 0 after a signal, 1 if something failed, 2 if it cannot start."""
-    from numalign.kube import clock
-    from numalign.kube.access import access
-    from numalign.process import log
     from numalign.scheduler.extender import stanza
+    from numalign.scheduler.http.serving import PagesEndpoint, SchedulerProcess
 
-    log.start("json" if log_format is output.LogForm.JSON else "text", verbosity)
+    servers.start_log(log_format, verbosity)
     read = schedulers.configuration(config, stanza.defaults())
-    if not tls_certificate:
-        why = "is missing: kube-scheduler and the extender know each other by certificates"
-        raise BadObject("extender run", bind_address, "--tls-certificate", why)
-    shown = schedulers.from_files(tls_certificate, tls_key)
-    if client_ca:
-        _require_clients(shown.context, client_ca)
-    found = access.default(kubeconfig or read.client_connection.kubeconfig)
-    try:
-        with clock.event_loop_runner() as runner:
-            runner.run(
-                _served(read, found, shown, bind_address, (port, pages_port), hold, authenticated=bool(client_ca))
-            )
-    except OSError as problem:
-        output.fail(f"{bind_address}:{port} cannot be served: {problem.strerror or problem}")
-
-
-def _require_clients(context: ssl.SSLContext, authority: str) -> None:
-    try:
-        context.load_verify_locations(authority)
-    except (OSError, ssl.SSLError) as problem:
-        raise BadObject("extender run", authority, "--client-ca", f"cannot be used: {problem}") from None
-    context.verify_mode = ssl.CERT_REQUIRED
-
-
-async def _served(
-    config: Configuration,
-    access: Access,
-    shown: Shown,
-    address: str,
-    ports: tuple[int, int],
-    hold: float,
-    *,
-    authenticated: bool,
-) -> None:
-    from contextlib import AsyncExitStack
-
-    from numalign.kube.client import Client
-    from numalign.process import serve, tasks
-    from numalign.process.http import listen
-    from numalign.process.http.connection import Served
-    from numalign.scheduler.http import authz, extenderserver, pages
-    from numalign.scheduler.main import Scheduler, Setup
-
-    instance = f"{config.profiles[0].scheduler_name}-{socket.gethostname()}"
-    async with AsyncExitStack() as stack:
-        client = await stack.enter_async_context(Client(access))
-        scheduler = Scheduler(Setup(config=config, instance=instance, schedules=False), client)
-        answers = scheduler.extender(hold)
-        guard = await stack.enter_async_context(authz.guarding(access))
-        server = extenderserver.ExtenderServer(
-            answers,
-            scheduler.metrics,
-            client.sender.clock,
-            is_synced=lambda: scheduler.watched.has_synced,
-            guard=None if authenticated else guard,
+    terms = servers.provisioning("extender run", provisioning_class)
+    process = SchedulerProcess(
+        config=read,
+        access=servers.access(kubeconfig, read),
+        pages=PagesEndpoint(
+            address=bind_address, port=pages_port, certificate=servers.of_our_own("extender run", bind_address)
         )
-        served = Served(server, extenderserver.LIMITS)
-        await stack.enter_async_context(listen.listening(served, (address, ports[0]), shown.context))
-        if ports[1]:
-            routes = serve.Pages(pages.pages(scheduler, config, None), guard)
-            own = schedulers.of_our_own(address)
-            context = own.context if own is not None else None
-            await stack.enter_async_context(serve.serving(routes, (address, ports[1]), context))
-        beside: dict[str, tasks.Part] = {"settling": schedulers.settled(scheduler)}
-        if shown.files is not None:
-            beside["certificate"] = shown.files.follow()
-        await tasks.until_signalled(tasks.together(scheduler.follow(answers), beside))
+        if pages_port
+        else None,
+        extender=servers.extender(
+            "extender run", (bind_address, port), (tls_certificate, tls_key), client_ca, hold, preemption
+        ),
+        expander=servers.expander("extender run", (bind_address, expander_port), (tls_certificate, tls_key))
+        if expander_port
+        else None,
+        schedules=False,
+        provisioning=terms,
+    )
+    servers.run(process, f"{bind_address}:{port}")
 
 
-Url = Annotated[str, typer.Option(help="Where kube-scheduler reaches the extender: https://HOST:PORT.")]
+Url = Annotated[str, typer.Option(metavar="URL", help="Where kube-scheduler reaches the extender: https://HOST:PORT.")]
 File = Annotated[
     str, typer.Option("--file", "-f", metavar="FILE", help="A KubeSchedulerConfiguration to merge it into; - is stdin.")
 ]
@@ -151,7 +98,9 @@ ClientCertificate = Annotated[
     str, typer.Option(metavar="PATH", help="kube-scheduler's client certificate, on its host.")
 ]
 ClientKey = Annotated[str, typer.Option(metavar="PATH", help="The key of the client certificate, on its host.")]
-ServerName = Annotated[str, typer.Option(help="The name in the extender's certificate. Default: the host of the URL.")]
+ServerName = Annotated[
+    str, typer.Option(metavar="NAME", help="The name in the extender's certificate. Default: the host of the URL.")
+]
 Bind = Annotated[bool, typer.Option("--bind/--no-bind", help="Let the extender bind the pods that it is asked about.")]
 Ignorable = Annotated[
     bool, typer.Option("--ignorable", help="Schedule without the extender where it does not answer; pods may bounce.")
@@ -204,10 +153,9 @@ def config(
             resources=tuple(resources),
         )
     )
-    entry = stanza.stanza(options)
     if not file:
-        made = stanza.alone(entry)
+        made = stanza.alone(options)
     else:
         document = fileio.only(file)
-        made = stanza.merged(document.value, document.place, entry)
+        made = stanza.merged(document.value, document.place, options)
     output.show(output.structured(made, Format.YAML if fmt is Format.TABLE else fmt))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from numalign.cli import output
-from numalign.cli.options import Output
+from numalign.cli.options import Machine, Output
 from numalign.cli.output import Format
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ app = typer.Typer(no_args_is_help=True)
 Files = Annotated[
     list[str], typer.Argument(metavar="POD_FILE...", help="YAML or JSON with pods or workloads; - is stdin.")
 ]
-Machine = Annotated[str, typer.Option(metavar="NAME|FILE", help="A preset, or a file that describes the machine.")]
 Config = Annotated[
     str | None, typer.Option(metavar="FILE", help="A KubeletConfiguration. Default: the kubelet's defaults.")
 ]
@@ -36,6 +35,15 @@ Version = Annotated[
 @app.callback()
 def kubelet() -> None:
     """Ask the kubelet model."""
+
+
+@app.command(epilog="Example: numalign kubelet machines")
+def machines(fmt: Output = Format.TABLE) -> None:
+    """List the machines that --machine knows by name."""
+    from numalign.cli.results import machinelist
+
+    found = machinelist.listed()
+    output.show(machinelist.text(found) if fmt is Format.TABLE else output.structured(found, fmt))
 
 
 @app.command(epilog="Example: numalign kubelet admit --machine gpu-8 --config examples/kubelet.yaml examples/pods.yaml")

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import sys
 import time
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from numalign.cli import fileio, output
 from numalign.cli.options import Output
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numalign.simulator.scenarios.scenario import Scenario
-
 app = typer.Typer(help="Play scenarios on an embedded cluster, in virtual time.", no_args_is_help=True)
 
 Which = Annotated[str, typer.Argument(metavar="NAME|FILE", help="A scenario of the catalogue, or a file.")]
+
+
+class Player(StrEnum):
+    """The schedulers that can play a scenario; a test holds them against those of the simulator."""
+
+    DEFAULT = "default-scheduler"
+    OURS = "numalign"
+
+
 SAY_EVERY = 2.0
 """Seconds between two lines of progress."""
 
@@ -36,7 +41,7 @@ def list_(fmt: Output = output.Format.TABLE) -> None:
 
     titles = {name: catalogue.scenario(name).title for name in catalogue.names()}
     if fmt is not output.Format.TABLE:
-        return output.show(output.structured(titles, fmt))
+        return output.show(output.structured([{"name": name, "title": titles[name]} for name in titles], fmt))
     width = max(map(len, titles))
     output.show("\n".join(f"{name:<{width}}  {title}" for name, title in titles.items()))
 
@@ -49,45 +54,32 @@ def show(name: Annotated[str, typer.Argument(help="A scenario of the catalogue."
     output.show(catalogue.text(name).rstrip())
 
 
-@app.command(epilog="Example: numalign scenario run rejection-storm")
+@app.command(epilog="Example: numalign scenario run rejection-storm --scheduler numalign")
 def run(
     which: Which,
-    scheduler: Annotated[str, typer.Option(help="Scheduler that places the pods.")] = "default-scheduler",
-    seed: Annotated[int | None, typer.Option(help="Seed of another run of the same scenario.")] = None,
+    scheduler: Annotated[Player, typer.Option(help="Scheduler that places the pods.")] = Player.DEFAULT,
+    seed: Annotated[int | None, typer.Option(metavar="N", help="Seed of another run of the same scenario.")] = None,
     record: Annotated[
-        Path | None, typer.Option(help="Write the history to this file, one JSON line per event.")
+        Path | None, typer.Option(metavar="FILE", help="Write the history to this file, one JSON line per event.")
     ] = None,
     fmt: Output = output.Format.TABLE,
 ) -> None:
-    """Play a scenario and judge it. Exit code: 0 if all expectations hold, else 1."""
-    from numalign.cli.results import clusteroptions
-    from numalign.simulator.scenarios import history, judge, play
+    """Play a scenario and judge it.
+
+    Exit code: 0 if all expectations hold; 1 if one does not, if none is set for the scheduler, or if the API server
+    refuses pods of the scenario; 2 if the scenario cannot be read."""
+    from numalign.cli.results import clusteroptions, scenarioresult
+    from numalign.simulator.scenarios import history, play
 
     story = clusteroptions.story(which)
     fileio.require_file(record)
     progress = ScenarioProgress(story.lasts)
     played = play.play(story, scheduler, seed, progress.at)
     fileio.write(record, history.encode(played.lines))
-    for refused in played.refused:
-        output.warn(refused)
-    measures = judge.measures(played.lines)
-    violations = [str(each) for each in judge.judge(story, scheduler, played.lines)]
-    if fmt is output.Format.TABLE:
-        output.show(_page(story, scheduler, measures, violations))
-    else:
-        result = {"scenario": story.name, "scheduler": scheduler, "measures": measures, "violations": violations}
-        output.show(output.structured(result, fmt))
-    raise typer.Exit(1 if violations else 0)
-
-
-def _page(story: Scenario, scheduler: str, measures: Mapping[str, float], violations: list[str]) -> str:
-    from numalign.simulator.scenarios import durations
-    from numalign.simulator.scenarios.judge import MEASURES
-
-    numbers = [f"{name:<16} {number:>10,.10g}  {MEASURES[name]}" for name, number in measures.items()]
-    head = f"{story.name}: {story.title}\n{len(story.nodes)} nodes, {durations.text(story.lasts)}, by {scheduler}\n"
-    held = "all expectations hold"
-    return "\n".join([head, *numbers, "", *([f"FAILED: {each}" for each in violations] or [held])])
+    result = scenarioresult.of(story, scheduler, played)
+    is_table = fmt is output.Format.TABLE
+    output.show(scenarioresult.text(story, result) if is_table else output.structured(result, fmt))
+    raise typer.Exit(1 if result.violations else 0)
 
 
 class ScenarioProgress:

@@ -6,44 +6,52 @@ that help stays fast."""
 
 from __future__ import annotations
 
-import socket
-from datetime import UTC, datetime
+import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from msgspec import Struct
 
 from numalign.api.errors import BadObject
-from numalign.cli import output, sources
-from numalign.cli.options import BindAddress, Kubeconfig, LogFormat, Output, Port, bundled
-from numalign.cli.output import Format
+from numalign.cli import amounts, dashboards, output, servers, sources
+from numalign.cli.options import (
+    INTERVAL,
+    BindAddress,
+    Interval,
+    Kubeconfig,
+    ListOutput,
+    LogFormat,
+    Output,
+    Port,
+    Watch,
+    bundled,
+)
+from numalign.cli.output import Format, ListFormat
+from numalign.cli.servers import (
+    EXTENDER_PORT,
+    HOLD,
+    Certificate,
+    ClientAuthority,
+    EvictsChoice,
+    ExpanderPort,
+    ExtenderPort,
+    Hold,
+    Key,
+    Preempting,
+    ProvisioningClass,
+)
 from numalign.cli.sources import ClusterSource, SchedulerPages
 
 if TYPE_CHECKING:
-    import ssl
-
     from numalign.api.schedulerconfig.configuration import Configuration
-    from numalign.kube.transport.auth import Access
-    from numalign.process.certificates import CertificateFiles
-    from numalign.scheduler.main import Scheduler
+    from numalign.scheduler.http.serving import Recording
 
-
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
-CALLS_BESIDE = 32
-"""Concurrent requests beside bindings: events, conditions, evictions, lists."""
 
 ConfigFile = Annotated[
-    str, typer.Option("--config", help="A KubeSchedulerConfiguration. Default: the scheduler's defaults.")
-]
-Certificate = Annotated[
     str,
-    typer.Option(
-        metavar="FILE",
-        help="The TLS certificate of the server. Default: no TLS on the loopback, self-signed elsewhere.",
-    ),
-]
-Key = Annotated[
-    str, typer.Option(metavar="FILE", help="The private key of the certificate, unless it is in the same file.")
+    typer.Option("--config", metavar="FILE", help="A KubeSchedulerConfiguration. Default: the scheduler's defaults."),
 ]
 OpenPaths = Annotated[
     str,
@@ -57,27 +65,54 @@ SelfSigned = Annotated[
     bool,
     typer.Option("--tls-self-signed", help="Use TLS with a self-signed certificate on the loopback, too."),
 ]
-Verbosity = Annotated[int, typer.Option("-v", help="Log level; 4 and above is debug; can be changed at run time.")]
+Verbosity = Annotated[
+    int,
+    typer.Option(
+        "--verbosity",
+        "-v",
+        metavar="N",
+        min=0,
+        max=9999,
+        help="Log level; 4 and above is debug; `numalign scheduler log set` changes it at run time.",
+    ),
+]
 
 
-class Shown(NamedTuple):
-    """The TLS context that the server uses, and the files that it came from."""
+class ExtenderOptions(Struct, frozen=True):
+    """Whether kube-scheduler's questions are answered, too, and where."""
 
-    context: ssl.SSLContext
-    files: CertificateFiles | None
-
-
-class Pages(NamedTuple):
-    """Where the pages are served, and how."""
-
-    address: str
-    port: int
-    shown: Shown | None
-    """None: without TLS."""
-    open_to_all: tuple[str, ...]
+    extender: Annotated[
+        bool,
+        typer.Option("--extender", help="Answer kube-scheduler's questions, too; see numalign extender config."),
+    ] = False
+    extender_port: ExtenderPort = EXTENDER_PORT
+    client_ca: ClientAuthority = ""
+    hold: Hold = HOLD
+    preemption: Preempting = EvictsChoice.NONE
 
 
+RecordFolder = Annotated[
+    str, typer.Option("--record", metavar="DIR", help="Record what the scheduler sees and decides into this folder.")
+]
+RecordSize = Annotated[str, typer.Option(metavar="SIZE", help="The size of the recording; the oldest part is deleted.")]
+RecordAge = Annotated[str, typer.Option(metavar="DURATION", help="How long the recording reaches back at most.")]
+LEAST_RECORDED, LEAST_SECONDS = 1 << 20, 60.0
+TracingEndpoint = Annotated[
+    str,
+    typer.Option(
+        metavar="URL",
+        help="Send a trace of each pod to this OpenTelemetry collector (OTLP over gRPC): http://HOST:4317 or "
+        "https://HOST:4317. Needs numalign[tracing].",
+    ),
+]
+TracingRatio = Annotated[
+    float, typer.Option(metavar="SHARE", min=0.0, max=1.0, help="The share of all pods whose traces are sent.")
+]
+
+
+@bundled
 def run(
+    extender: ExtenderOptions,
     config: ConfigFile = "",
     kubeconfig: Kubeconfig = "",
     bind_address: BindAddress = "127.0.0.1",
@@ -88,30 +123,73 @@ def run(
     open_paths: OpenPaths = "/healthz,/readyz,/livez",
     verbosity: Verbosity = 2,
     log_format: LogFormat = output.LogForm.TEXT,
+    expander_port: ExpanderPort = 0,
+    provisioning_class: ProvisioningClass = "",
+    record: RecordFolder = "",
+    record_size: RecordSize = "256Mi",
+    record_age: RecordAge = "24h",
+    tracing_endpoint: TracingEndpoint = "",
+    tracing_ratio: TracingRatio = 1.0,
 ) -> None:
     """Schedule pods, as leader or standby.
 
-    Exit code: 0 after a signal, 1 if leadership was lost or something failed, 2 if it cannot start."""
-    from numalign.kube import clock
-    from numalign.kube.access import access
-    from numalign.kube.leader.leading import LeadershipLost
-    from numalign.process import log
+    With --extender, the process also answers a kube-scheduler that schedules pods of other names. Exit code: 0 after a
+    signal, 1 if leadership was lost or something failed, 2 if it cannot start."""
+    from numalign.process import traces
+    from numalign.scheduler.http.serving import PagesEndpoint, SchedulerProcess
 
-    log.start("json" if log_format is output.LogForm.JSON else "text", verbosity)
+    servers.start_log(log_format, verbosity)
     read = configuration(config)
-    if tls_certificate or tls_key:
-        shown: Shown | None = from_files(tls_certificate, tls_key)
-    else:
-        shown = of_our_own(bind_address, always=self_signed)
-    pages = Pages(bind_address, port, shown, tuple(filter(None, open_paths.split(","))))
-    found = access.default(kubeconfig or read.client_connection.kubeconfig)
-    try:
-        with clock.event_loop_runner() as runner:
-            runner.run(_served(read, found, pages))
-    except LeadershipLost as problem:
-        output.fail(str(problem), 1)
-    except OSError as problem:
-        output.fail(f"{bind_address}:{port} cannot be served: {problem.strerror or problem}")
+    terms = servers.provisioning("scheduler run", provisioning_class)
+    shown = (
+        servers.from_files("scheduler run", tls_certificate, tls_key)
+        if tls_certificate or tls_key
+        else servers.of_our_own("scheduler run", bind_address, always=self_signed)
+    )
+    open_to_all = tuple(filter(None, open_paths.split(",")))
+    process = SchedulerProcess(
+        config=read,
+        recording=_recording(record, record_size, record_age),
+        tracing=traces.collector(tracing_endpoint, tracing_ratio) if tracing_endpoint else None,
+        access=servers.access(kubeconfig, read),
+        pages=PagesEndpoint(
+            address=bind_address,
+            port=port,
+            certificate=shown,
+            open_to_all=open_to_all,
+            mounted={dashboards.PATH: dashboards.of_scheduler} if dashboards.is_installed() else {},
+        )
+        if port
+        else None,
+        extender=servers.extender(
+            "scheduler run",
+            (bind_address, extender.extender_port),
+            (tls_certificate, tls_key),
+            extender.client_ca,
+            extender.hold,
+            extender.preemption,
+        )
+        if extender.extender
+        else None,
+        expander=servers.expander("scheduler run", (bind_address, expander_port), (tls_certificate, tls_key))
+        if expander_port
+        else None,
+        provisioning=terms,
+    )
+    servers.run(process, f"{bind_address}:{port}")
+
+
+def _recording(folder: str, size: str, age: str) -> Recording | None:
+    from numalign.scheduler.http.serving import Recording
+    from numalign.scheduler.record.recorder import RecordingLimits
+
+    limits = RecordingLimits(
+        size=amounts.size(size, "scheduler run", "--record-size"),
+        age=amounts.seconds(age, "scheduler run", "--record-age"),
+    )
+    if limits.size < LEAST_RECORDED or limits.age < LEAST_SECONDS:
+        raise BadObject("scheduler run", folder, "--record-size", "is below 1Mi, or --record-age is below 1m")
+    return Recording(folder=Path(folder), limits=limits) if folder else None
 
 
 def configuration(file: str, otherwise: dict[str, Any] | None = None) -> Configuration:
@@ -128,93 +206,16 @@ def configuration(file: str, otherwise: dict[str, Any] | None = None) -> Configu
     return config
 
 
-def from_files(certificate: str, key: str) -> Shown:
-    from numalign.process.certificates import CertificateFiles, Unusable
-
-    if not certificate:
-        raise BadObject("scheduler run", key, "--tls-key", "is of no use alone; give --tls-certificate, too")
-    try:
-        files = CertificateFiles(Path(certificate), Path(key or certificate))
-    except Unusable as problem:
-        raise BadObject("scheduler run", certificate, "--tls-certificate", str(problem)) from None
-    return Shown(files.context, files)
-
-
-def of_our_own(address: str, *, always: bool = False) -> Shown | None:
-    """A self-signed certificate; None: without TLS, on the loopback unless `always`."""
-    if address in LOOPBACK and not always:
-        return None
-
-    from numalign.process import certificates
-    from numalign.process.certificates import CryptographyMissing
-
-    hosts = ("localhost", socket.gethostname(), "127.0.0.1", "::1")
-    try:
-        return Shown(certificates.self_signed_context(hosts, datetime.now(UTC)), None)
-    except CryptographyMissing:
-        why = (
-            "is not a loopback address: give --tls-certificate, or install numalign[tls] for a self-signed certificate"
-        )
-        raise BadObject("scheduler run", address, "--bind-address", why) from None
-
-
-async def settled(scheduler: Scheduler) -> None:
-    """Settles memory once the caches are synced, and again after the kernels are compiled."""
-    from numalign.kube.clock import SystemClock
-    from numalign.process import tasks
-    from numalign.scheduler.compile import when_large
-
-    cluster = scheduler.cluster
-    await scheduler.watched.synced()
-    tasks.settle()
-    if await when_large(cluster.engine, lambda: cluster.nodes, SystemClock()):
-        tasks.settle()
-
-
-async def _served(config: Configuration, access: Access, served: Pages) -> None:
-    from contextlib import AsyncExitStack
-
-    from numalign.kube.client import Client
-    from numalign.kube.leader import leading
-    from numalign.kube.leader.lease import Terms
-    from numalign.kube.transport.sender import Bucket
-    from numalign.kube.transport.transport import Limits
-    from numalign.process import serve, tasks
-    from numalign.scheduler import settings
-    from numalign.scheduler.http import authz, pages
-    from numalign.scheduler.main import Scheduler, Setup
-
-    elect, limit = config.leader_election, config.client_connection
-    terms = Terms(lease=elect.lease_duration, renew=elect.renew_deadline, retry=elect.retry_period)
-    election = leading.election(elect.resource_name, elect.resource_namespace, terms) if elect.leader_elect else None
-    instance = f"{config.profiles[0].scheduler_name}-{socket.gethostname()}"
-    async with AsyncExitStack() as stack:
-        bucket = Bucket(limit.qps, limit.burst) if limit.qps else None
-        limits = Limits(connections=settings.ours(config).parallel_binds + CALLS_BESIDE)
-        client = await stack.enter_async_context(Client(access, limits, bucket=bucket))
-        elector = await stack.enter_async_context(Client(access))
-        scheduler = Scheduler(Setup(config=config, instance=instance), client, election)
-        if served.port:
-            guard = None
-            if served.shown is not None:
-                guard = await stack.enter_async_context(authz.guarding(access, served.open_to_all))
-            routes = serve.Pages(pages.pages(scheduler, config, election), guard)
-            context = served.shown.context if served.shown is not None else None
-            await stack.enter_async_context(serve.serving(routes, (served.address, served.port), context))
-        beside: dict[str, tasks.Part] = {
-            "settling": settled(scheduler),
-        }
-        if served.shown is not None and served.shown.files is not None:
-            beside["certificate"] = served.shown.files.follow()
-        await tasks.until_signalled(tasks.together(scheduler.run(elector), beside))
-
-
 DIFFERS = 1
 GZIP = ".gz"
 
 Pod = Annotated[str, typer.Option("--pod", metavar="NAMESPACE/NAME", help="Show one pod: its history and its state.")]
 Node = Annotated[str, typer.Option("--node", metavar="NAME", help="Show one node: its zones and their pods.")]
 Nodes = Annotated[bool, typer.Option("--nodes", help="List every node.")]
+Namespace = Annotated[
+    str, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Only pods of this namespace. Default: all.")
+]
+AllNamespaces = Annotated[bool, typer.Option("--all-namespaces", "-A", help="Pods of all namespaces, the default.")]
 Written = Annotated[
     str,
     typer.Option("--file", "-f", metavar="FILE", help="The file to write; compressed if it ends in .gz; - is stdout."),
@@ -228,19 +229,32 @@ There = Annotated[
 
 @bundled
 def state(
-    pages: SchedulerPages, pod: Pod = "", node: Node = "", nodes: Nodes = False, fmt: Output = Format.TABLE
+    pages: SchedulerPages,
+    pod: Pod = "",
+    node: Node = "",
+    nodes: Nodes = False,
+    namespace: Namespace = "",
+    all_namespaces: AllNamespaces = False,
+    watch: Watch = False,
+    interval: Interval = INTERVAL,
+    fmt: ListOutput = ListFormat.TABLE,
 ) -> None:
     """Show what a running scheduler knows: which pods wait and why, which are being bound, and what nodes have free.
 
     Exit code: 0, or 2 if the scheduler cannot be asked or does not know the pod or node."""
     from numalign.cli.results import schedulerpages
 
-    query = {"pod": _qualified(pod), "node": node, "nodes": "all" if nodes else ""}
-    answer = _page(pages, "/debug/state", **{name: value for name, value in query.items() if value})
-    if fmt is not Format.TABLE:
-        return output.show(output.structured(answer, fmt))
+    pages = pages.found()
+    query = {"pod": qualified(pod, namespace or "default"), "node": node, "nodes": "all" if nodes else ""}
+    inside = "" if all_namespaces or pod else namespace
+
+    def look() -> dict[str, Any]:
+        found = _page(pages, "/debug/state", **{name: value for name, value in query.items() if value})
+        return dict(schedulerpages.within(found, inside)) if inside else found
+
     try:
-        drawn = schedulerpages.state(answer)
+        answer = look()
+        drawn = _state_text(answer, fmt)
     except (LookupError, TypeError, AttributeError, ValueError):
         output.fail(f"Scheduler {pages.server}: the state has an unknown form; -o json prints it as it is")
     if query["pod"] and not schedulerpages.knows_pod(answer):
@@ -248,6 +262,27 @@ def state(
     if node and not schedulerpages.knows_node(answer):
         output.fail(f"Scheduler {pages.server}: knows no node {node}")
     output.show(drawn)
+    while watch:
+        time.sleep(interval)
+        before, answer = answer, look()
+        new = schedulerpages.news(before, answer)
+        if new:
+            as_it_is = fmt in (ListFormat.JSON, ListFormat.YAML)
+            output.show(output.structured(answer, fmt) if as_it_is else _printable(new))
+
+
+def _state_text(answer: Mapping[str, Any], fmt: ListFormat) -> str:
+    from numalign.cli.results import schedulerpages
+
+    if fmt in (ListFormat.JSON, ListFormat.YAML):
+        return output.structured(answer, fmt)
+    if fmt is ListFormat.NAME:
+        return _printable([f"pod/{each.partition('/')[2]}" for each in schedulerpages.names(answer)])
+    return schedulerpages.state(answer, wide=fmt is ListFormat.WIDE)
+
+
+def _printable(lines: list[str]) -> str:
+    return "\n".join(map(output.printable, lines))
 
 
 @bundled
@@ -256,7 +291,7 @@ def dump(file: Written, pages: SchedulerPages) -> None:
 
     The file has no secrets: of a pod, only the fields that decisions use. Exit code: 0, or 2 if the scheduler cannot
     be asked."""
-
+    pages = pages.found()
     text = sources.fetch(pages.server, sources.DUMP, pages)
     if file == "-":
         return output.show(text.decode())
@@ -270,7 +305,7 @@ def repeat(file: Dump, pod: Whose, node: There = "", fmt: Output = Format.TABLE)
     from numalign.cli.results import schedulerpages
     from numalign.scheduler.explain import replay
 
-    again = replay.repeated(sources.taken(ClusterSource(snapshot=file)), _qualified(pod), node)
+    again = replay.repeated(sources.taken(ClusterSource(snapshot=file)), qualified(pod), node)
     for left_out in again.problems:
         output.warn(left_out)
     is_table = fmt is Format.TABLE
@@ -279,8 +314,9 @@ def repeat(file: Dump, pod: Whose, node: There = "", fmt: Output = Format.TABLE)
         raise typer.Exit(DIFFERS)
 
 
-def _qualified(pod: str) -> str:
-    return pod if not pod or "/" in pod else f"default/{pod}"
+def qualified(pod: str, namespace: str = "default") -> str:
+    """namespace/name of a pod that was given with or without its namespace."""
+    return pod if not pod or "/" in pod else f"{namespace}/{pod}"
 
 
 def _page(pages: SchedulerPages, path: str, **query: str) -> dict[str, Any]:
@@ -312,14 +348,86 @@ def _replace(path: Path, content: bytes) -> None:
         privatefile.write(path, content)
 
 
+FLAGS = "/debug/flags/v"
+LONGEST = 86400
+
+LogPod = Annotated[str, typer.Option("--pod", metavar="NAMESPACE/NAME", help="Only lines about this pod.")]
+LogNode = Annotated[str, typer.Option("--node", metavar="NAME", help="Only lines about this node.")]
+Component = Annotated[
+    str, typer.Option("--component", metavar="NAME", help="Only lines of this part, such as scheduler.bind or kube.")
+]
+Lasting = Annotated[
+    str,
+    typer.Option(
+        "--for", metavar="DURATION", help="How long, such as 90s, 10m or 2h; 0 ends it. Default: 10m, or for good."
+    ),
+]
+
+
+@bundled
+def log_set(
+    pages: SchedulerPages,
+    verbosity: Annotated[
+        int, typer.Option("--verbosity", "-v", metavar="N", min=0, max=9999, help="4 and above is debug.")
+    ],
+    pod: LogPod = "",
+    node: LogNode = "",
+    component: Component = "",
+    lasting: Lasting = "",
+) -> None:
+    """Set what a running scheduler logs: all of it, or the lines about one pod, one node or one component.
+
+    Without --pod, --node, --component and --for, the verbosity of the process changes until it ends. Exit code: 0, or 2
+    if the scheduler cannot be asked."""
+    pages = pages.found()
+    asked = {"pod": qualified(pod), "node": node, "component": component}
+    query = {name: value for name, value in asked.items() if value}
+    if lasting:
+        query["seconds"] = str(_whole_seconds(lasting))
+    output.show(sources.put(pages.server, FLAGS, pages, f"{verbosity}".encode(), **query).decode().strip())
+
+
+@bundled
+def log_show(pages: SchedulerPages, fmt: Output = Format.TABLE) -> None:
+    """Show the verbosity of a running scheduler, and for what it is another one. Exit code: 0, or 2."""
+    from numalign.cli.results import schedulerpages
+
+    pages = pages.found()
+    answer = _page(pages, FLAGS)
+    output.show(schedulerpages.verbosity(answer) if fmt is Format.TABLE else output.structured(answer, fmt))
+
+
+def _whole_seconds(text: str) -> int:
+    from numalign.api.decode import fields
+    from numalign.simulator.scenarios import durations
+
+    written = fields.root(int(text) if text.isdecimal() and len(text) < 9 else text, "Option", "--for")
+    seconds = round(durations.read(written))
+    if seconds > LONGEST:
+        raise BadObject("Option", "--for", "", "a rule lasts for a day at most, so that none is forgotten")
+    return seconds
+
+
 REFUSED = 1
 
 app = typer.Typer(no_args_is_help=True)
+shortened = typer.Typer()
+logs = typer.Typer(no_args_is_help=True)
+app.add_typer(logs, name="log")
+logs.command("set", epilog="Example: numalign scheduler log set -v 4 --pod default/web --for 10m")(log_set)
+logs.command("show", epilog="Example: numalign scheduler log show")(log_show)
+
+
+@logs.callback()
+def log() -> None:
+    """Show or set what a running scheduler logs, without restarting it."""
+
 
 app.command("run", epilog="Example: numalign scheduler run --config scheduler.yaml")(run)
 app.command("state", epilog="Example: numalign scheduler state --pod default/web")(state)
 app.command("dump", epilog="Example: numalign scheduler dump -f now.json.gz")(dump)
 app.command("repeat", epilog="Example: numalign scheduler repeat now.json.gz --pod default/web")(repeat)
+shortened.command("state", epilog="Example: kubectl numalign state --pod default/web")(state)
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="A KubeSchedulerConfiguration; - is stdin.")]
 

@@ -8,15 +8,17 @@ from __future__ import annotations
 import enum
 import logging
 import os
+import re
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from numalign.cli import fileio, output
-from numalign.cli.options import Output
+from numalign.cli.options import Output, Policy, Scope
 from numalign.lab import build
 from numalign.lab.build import Binary
 from numalign.lab.errors import LabError
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from numalign.lab.campaign.history import HistoryLine
     from numalign.lab.campaign.report import CampaignReport
     from numalign.lab.campaign.run import CampaignOptions
+    from numalign.lab.e2e.report import E2EReport, SuiteRun
+    from numalign.lab.e2e.run import E2EOptions
     from numalign.lab.state import LabState, NodeState, ProgramState
 
 
@@ -36,35 +40,47 @@ class Runtime(enum.Enum):
     CONTAINERD = "containerd"
 
 
-Name = Annotated[str, typer.Option("--name", help="Name of the lab.")]
+Name = Annotated[str, typer.Option("--name", metavar="NAME", help="Name of the lab.")]
 NameArgument = Annotated[str, typer.Argument(metavar="[NAME]", help="Name of the lab.")]
 
 
 def up(
-    name: Name = USUAL,
-    nodes: Annotated[int, typer.Option(min=1, max=50, help="Number of nodes.")] = 3,
+    name: NameArgument = USUAL,
+    nodes: Annotated[int, typer.Option(metavar="N", min=1, max=50, help="Number of nodes.")] = 3,
     machine: Annotated[
-        str, typer.Option(help="Name of a preset, a machine file, or host for this machine itself.")
+        str,
+        typer.Option(metavar="NAME|FILE", help="Name of a preset, a machine file, or host for this machine itself."),
     ] = "2x16",
     runtime: Annotated[
         Runtime, typer.Option(help="Container runtime: fake runs nothing, containerd runs containers.")
     ] = Runtime.FAKE,
     policy: Annotated[
-        str, typer.Option(help="Topology Manager policy. Default: the file's, or single-numa-node.")
-    ] = "",
-    scope: Annotated[str, typer.Option(help="Topology Manager scope. Default: the file's, or container.")] = "",
+        Policy | None, typer.Option(help="Topology Manager policy. Default: the file's, or single-numa-node.")
+    ] = None,
+    scope: Annotated[
+        Scope | None, typer.Option(help="Topology Manager scope. Default: the file's, or container.")
+    ] = None,
     kubelet_config: Annotated[
-        Path | None, typer.Option(help="A KubeletConfiguration. Default: static CPU and memory managers.")
+        Path | None,
+        typer.Option(metavar="FILE", help="A KubeletConfiguration. Default: static CPU and memory managers."),
     ] = None,
     devices: Annotated[
-        Path | None, typer.Option(help="File with the devices of the device plugins. Default: the machine's.")
+        Path | None,
+        typer.Option(metavar="FILE", help="File with the devices of the device plugins. Default: the machine's."),
     ] = None,
     controllers: Annotated[bool, typer.Option(help="Run kube-controller-manager.")] = True,
-    scheduler: Annotated[bool, typer.Option("--scheduler", help="Run the numalign scheduler.")] = False,
+    with_scheduler: Annotated[bool, typer.Option("--with-scheduler", help="Run the numalign scheduler.")] = False,
     stock_scheduler: Annotated[bool, typer.Option("--stock-scheduler", help="Run kube-scheduler.")] = False,
     reference_scheduler: Annotated[
         bool,
         typer.Option("--reference-scheduler", help="Run a scheduler with NodeResourceTopologyMatch, named reference."),
+    ] = False,
+    only_scheduler: Annotated[
+        bool,
+        typer.Option("--only-scheduler", help="Run the numalign scheduler as default-scheduler, too."),
+    ] = False,
+    extender: Annotated[
+        bool, typer.Option("--extender", help="Run kube-scheduler with the numalign extender.")
     ] = False,
     agent: Annotated[bool, typer.Option("--agent", help="Run the numalign agent on every node.")] = False,
     nfd: Annotated[bool, typer.Option("--nfd", help="Run nfd-topology-updater on every node.")] = False,
@@ -79,17 +95,19 @@ def up(
     from numalign.lab.spec import LabSpec
 
     try:
-        asked = labs.NodeOptions(nodes, machine, policy, scope, kubelet_config, devices)
+        asked = labs.NodeOptions(nodes, machine, policy or "", scope or "", kubelet_config, devices)
         wanted = LabSpec(
             name=name,
             nodes=labs.nodes_of(asked),
             runtime=runtime.value,
             controllers=controllers,
-            scheduler=scheduler,
+            scheduler=with_scheduler,
             agent=agent,
             nfd=nfd,
             stock_scheduler=stock_scheduler,
             reference_scheduler=reference_scheduler,
+            only_scheduler=only_scheduler,
+            extender=extender,
         )
         labs.require(wanted)
     except LabError as problem:
@@ -183,7 +201,10 @@ def shell(
 def load(
     archive: Annotated[Path, typer.Argument(metavar="IMAGE.tar", help="An OCI archive of an image.")],
     image: Annotated[
-        str, typer.Option("--image", help="Full name of the image, where the archive has none or another is wanted.")
+        str,
+        typer.Option(
+            "--image", metavar="IMAGE", help="Full name of the image, where the archive has none or another is wanted."
+        ),
     ] = "",
     name: Name = USUAL,
 ) -> None:
@@ -240,13 +261,13 @@ INTERRUPTED = 130
 
 
 def campaign(
-    minutes: Annotated[float, typer.Option(min=0.1, max=1440, help="Duration of load and faults.")] = 5,
-    seed: Annotated[int, typer.Option(help="Seed of all pods and faults.")] = 1,
-    name: Annotated[str, typer.Option("--name", help="Name of the lab.")] = "campaign",
+    minutes: Annotated[float, typer.Option(metavar="N", min=0.1, max=1440, help="Duration of load and faults.")] = 5,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of all pods and faults.")] = 1,
+    name: Name = "campaign",
     record: Annotated[
-        Path | None, typer.Option(help="Write the history to this file, one JSON line per event.")
+        Path | None, typer.Option(metavar="FILE", help="Write the history to this file, one JSON line per event.")
     ] = None,
-    logs: Annotated[Path | None, typer.Option(help="Keep the logs of the lab in this folder.")] = None,
+    logs: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep the logs of the lab in this folder.")] = None,
     fmt: Output = output.Format.TABLE,
 ) -> None:
     """Run random pods and faults on real kubelets for some minutes, and report every broken promise.
@@ -288,6 +309,103 @@ def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
+class TestedScheduler(enum.Enum):
+    BOTH = "both"
+    STOCK = "stock"
+    NUMALIGN = "numalign"
+
+
+def e2e(
+    scheduler: Annotated[
+        TestedScheduler, typer.Option(help="The scheduler to test: kube-scheduler (stock), numalign, or both.")
+    ] = TestedScheduler.BOTH,
+    focus: Annotated[
+        str, typer.Option(metavar="REGEX", help="Tests to run, by name. Default: all of [sig-scheduling].")
+    ] = "",
+    page: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Compare the outcomes with the table in this Markdown file.")
+    ] = None,
+    write: Annotated[bool, typer.Option("--write", help="Write the outcomes into the table instead.")] = False,
+    name: Name = "e2e",
+    logs: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Keep the output of the tests in this folder.")
+    ] = None,
+    fmt: Output = output.Format.TABLE,
+) -> None:
+    """Run Kubernetes' own end-to-end tests of scheduling with kube-scheduler and with numalign as the only scheduler.
+
+    Exit code: 0 if numalign passes all tests that kube-scheduler passes, or the page explains the others and is true;
+    1 if not, or if the lab failed; 2 if the options or this machine do not allow it; 130 if it was interrupted."""
+    from numalign.cli.devkit import labs
+    from numalign.lab.e2e import report, run, suite
+
+    tested = report.SCHEDULERS if scheduler is TestedScheduler.BOTH else (scheduler.value,)
+    asked = run.E2EOptions(name=name, schedulers=tested, focus=focus or suite.FOCUS, logs=logs)
+    try:
+        _check_page(page, write=write, focus=focus)
+        labs.require(run.lab(asked, tested[0]))
+    except LabError as problem:
+        output.fail(str(problem))
+    fileio.require_folder(logs)
+    try:
+        found = report.of(build.KUBERNETES, _tested(asked))
+    except LabError as problem:
+        output.fail(str(problem), code=1)
+    if page is not None:
+        found = _compared(found, page, write=write)
+    output.show(report.text(found) if fmt is output.Format.TABLE else output.structured(found, fmt))
+    raise typer.Exit(1 if found.differences or (page is None and found.worse) else 0)
+
+
+def _check_page(page: Path | None, *, write: bool, focus: str) -> None:
+    """LabError or BadObject before a lab starts."""
+    from numalign.lab.e2e import report
+
+    if write and page is None:
+        raise LabError("--write needs the file with the table; give --page FILE")
+    if focus and page is not None:
+        raise LabError("the table lists all tests; give either --focus or --page")
+    try:
+        re.compile(focus)
+    except re.error as problem:
+        raise LabError(f"--focus {focus!r} is not a regular expression: {problem}") from None
+    if page is not None:
+        report.rows(_text(page), str(page))
+
+
+def _text(page: Path) -> str:
+    try:
+        return page.read_text()
+    except (OSError, UnicodeDecodeError) as problem:
+        raise LabError(f"{page} cannot be read: {problem}") from None
+
+
+def _compared(found: E2EReport, page: Path, *, write: bool) -> E2EReport:
+    """With what the page says otherwise; with `write`, after the outcomes have been written into it."""
+    from msgspec import structs
+
+    from numalign.lab.e2e import report
+
+    text = _text(page)
+    if write:
+        text = report.updated(found, text, str(page))
+        fileio.write(page, text.encode())
+    return structs.replace(found, differences=report.differences(found, text, str(page)))
+
+
+def _tested(asked: E2EOptions) -> Sequence[SuiteRun]:
+    import asyncio
+
+    from numalign.kube import clock
+    from numalign.lab.e2e import run
+
+    try:
+        with clock.event_loop_runner() as runner:
+            return runner.run(run.run(asked, _say))
+    except asyncio.CancelledError:
+        raise typer.Exit(INTERRUPTED) from None
+
+
 app = typer.Typer(help="Real Kubernetes components for tests and comparisons.", no_args_is_help=True)
 
 app.command("up", epilog="Example: numalign lab up --nodes 3 --machine 2x16 --stock-scheduler")(up)
@@ -301,6 +419,7 @@ app.command(
 )(shell)
 app.command("load", epilog="Example: numalign lab load numalign-agent.tar --image localhost/numalign:dev")(load)
 app.command("campaign", epilog="Example: numalign lab campaign --minutes 5 --seed 1")(campaign)
+app.command("e2e", epilog="Example: numalign lab e2e --scheduler numalign --focus SchedulerPredicates")(e2e)
 
 
 @app.callback()
@@ -311,7 +430,7 @@ def lab() -> None:
 @app.command("build", epilog="Example: numalign lab build oracle-kubelet-1.37")
 def build_binaries(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME]...", help="Binaries to build. Default: all.")
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Binaries to build. Default: all but e2e.test.")
     ] = None,
     fmt: Output = output.Format.TABLE,
 ) -> None:

@@ -79,6 +79,7 @@ def labelled() -> Table:
 
 
 MOST_LISTED = 3
+FIRST = (resourcenames.CPU, resourcenames.MEMORY)
 
 
 def amount(resource: str, value: Amount) -> str:
@@ -96,8 +97,9 @@ def free_of(resource: str, free: Amount, allocatable: Amount) -> str:
 
 
 def wants(requested: Mapping[str, Amount]) -> str:
-    """A whole request in one line: 48 cpu, 512Gi memory, 4 nvidia.com/gpu."""
-    return ", ".join(f"{amount(name, value)} {name}" for name, value in requested.items()) or "nothing"
+    """A whole request in one line, always in the same order: 48 cpu, 512Gi memory, 4 nvidia.com/gpu."""
+    order = sorted(requested, key=lambda name: (name not in FIRST, FIRST.index(name) if name in FIRST else 0, name))
+    return ", ".join(f"{amount(name, requested[name])} {name}" for name in order) or "nothing"
 
 
 def zones(ids: Iterable[int]) -> str:

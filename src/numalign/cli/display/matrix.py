@@ -27,6 +27,8 @@ UNKNOWN_LETTER = "?"
 FREE = "."
 COLOURS = ("green", "cyan", "magenta", "yellow", "blue", "bright_green", "bright_cyan", "bright_magenta")
 
+EMPTY = "{} in all"
+"""Of what a zone of the empty node has."""
 BAR = 16
 MOST_ZONES = 8
 """Zones that a table of what is lacking shows one by one."""
@@ -143,20 +145,25 @@ def _shares(amounts: Sequence[float], width: int) -> list[int]:
     return shares
 
 
-def lacks(page: Page, wanted: Sequence[Lacking]) -> Table:
-    """What is needed, and what every zone has of it; of many zones those that have most."""
+def lacks(page: Page, wanted: Sequence[Lacking], *, empty: bool = False) -> Table:
+    """What is needed, and what every zone has of it; of many zones those that have most.
+
+    `empty`: the amounts are those of the node without any pod."""
+    of = EMPTY if empty else "{} free"
     table = page.table("", *(output.printable(each.resource) for each in wanted))
     table.add_row("needs", *(_need(each) for each in wanted))
     every = dict.fromkeys(share.zone for each in wanted for share in each.zones)
     free = {zone: sum(_part(each, zone) for each in wanted) for zone in every}
     shown = sorted(sorted(every, key=lambda zone: (-free[zone], zone))[:MOST_ZONES])
     for zone in shown:
-        table.add_row(formats.zones((zone,)), *(_share(each, zone) for each in wanted))
+        table.add_row(formats.zones((zone,)), *(_share(each, zone, of) for each in wanted))
     if len(every) > len(shown):
         rest = every.keys() - shown
-        table.add_row(f"{len(rest)} more", *(_range(each, rest) for each in wanted))
+        table.add_row(f"{len(rest)} more", *(_range(each, rest, of) for each in wanted))
     if not every:
-        table.add_row("node has", *(Text("-") if each.most is None else _amount(each, each.most) for each in wanted))
+        table.add_row(
+            "node has", *(Text("-") if each.most is None else _amount(each, each.most, of) for each in wanted)
+        )
     return table
 
 
@@ -171,24 +178,24 @@ def _need(lack: Lacking) -> str:
     )
 
 
-def _share(lack: Lacking, zone: int) -> Text:
+def _share(lack: Lacking, zone: int, of: str) -> Text:
     share = next((each for each in lack.zones if each.zone == zone), None)
     if share is None:
         return Text("-", "dim")
-    text = Text(f"{formats.amount(lack.resource, share.free)} free", "" if share.short else "green")
+    text = Text(of.format(formats.amount(lack.resource, share.free)), "" if share.short else "green")
     if share.short:
         text.append(f", {formats.amount(lack.resource, share.short)} short", "red")
     return text
 
 
-def _range(lack: Lacking, zones: Collection[int]) -> str:
+def _range(lack: Lacking, zones: Collection[int], of: str) -> str:
     """The least and the most that any of these has."""
     free = [each.free for each in lack.zones if each.zone in zones] or [0]
     least, most = (formats.amount(lack.resource, amount) for amount in (min(free), max(free)))
-    return f"{least} free" if least == most else f"{least} to {most} free"
+    return of.format(least if least == most else f"{least} to {most}")
 
 
-def _amount(lack: Lacking, amount: float) -> Text:
+def _amount(lack: Lacking, amount: float, of: str) -> Text:
     short = lack.need - amount
-    text = Text(f"{formats.amount(lack.resource, amount)} free", "" if short > 0 else "green")
+    text = Text(of.format(formats.amount(lack.resource, amount)), "" if short > 0 else "green")
     return text.append(f", {formats.amount(lack.resource, short)} short", "red") if short > 0 else text

@@ -246,7 +246,7 @@ def _because(pod: AdmittedPod, explanation: Explanation) -> Iterator[tuple[str, 
 
 def _lacks(page: Page, explanation: Explanation) -> Table:
     """What the pod needs beside what every zone has, and the managers' hints."""
-    table = matrix.lacks(page, explanation.lacks)
+    table = matrix.lacks(page, explanation.lacks, empty=explanation.never)
     hints = {each.resource: each for each in explanation.offered}
     if hints:
         table.add_row("offered", *(_hints_text(hints.get(each.resource)) for each in explanation.lacks))

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -35,18 +36,35 @@ class ClusterOptions(Struct, frozen=True):
     scenario: str
 
 
-def hosted(asked: ClusterOptions, *, name: str, **how: Any) -> HostedCluster:
+def hosted(asked: ClusterOptions, *, name: str, seed: int | None, **how: Any) -> HostedCluster:
+    """Without a seed, that of the scenario counts."""
     scenario = story(asked.scenario) if asked.scenario else None
+    if seed is None:
+        seed = scenario.seed if scenario else 1
     nodes = scenario.nodes if scenario else nodes_of(asked)
+    _refuse_port_in_use(name, how.get("port", 0))
     words = f"{len(nodes)} node{'s' if len(nodes) > 1 else ''}"
     words += f", scenario {scenario.name}" if scenario else f" of {asked.machine}, {asked.policy}, scope {asked.scope}"
-    return HostedCluster(name=name, nodes=nodes, words=words, scenario=scenario, **how)
+    return HostedCluster(name=name, nodes=nodes, words=words, scenario=scenario, seed=seed, **how)
+
+
+def _refuse_port_in_use(name: str, port: int) -> None:
+    if not port:
+        return
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as problem:
+            why = f"port {port} cannot be served: {os.strerror(problem.errno or 0)}; 0 selects a free one"
+            raise BadObject("Cluster", name, "--port", why) from None
 
 
 def nodes_of(asked: ClusterOptions) -> tuple[NodeSpec, ...]:
     machine = inputs.machine(asked.machine)
     group = {
-        "name": "node",
+        # A group of one has no number, and "node node" reads like a mistake.
+        "name": "node" if asked.nodes > 1 else "node-0",
         "count": asked.nodes,
         "machine": asked.machine,
         "policy": asked.policy,

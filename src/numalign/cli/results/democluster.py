@@ -2,7 +2,8 @@
 
 `simulator.scenarios` plays it in virtual time. The numbers are counted from the history, the zones are those of the
 simulated kubelets at the end, and the reason is what the scheduler wrote on the pod and what `numalign explain` says.
-`demo --keep` plays the same scenario in real time in a background process, for kubectl."""
+`demo --keep` leaves that very cluster: a background process plays the same scenario with the same seed to its end, and
+then serves the cluster in real time for kubectl."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from numalign.cli import output
-from numalign.cli.display import matrix
+from numalign.cli.display import clusterlines, matrix
 from numalign.cli.display.formats import INDENT, Page
 from numalign.cli.display.values import Resource
 from numalign.cli.results import admit, explaindraw
@@ -51,12 +52,21 @@ class Seen(Struct, frozen=True):
     """The node with nothing on it."""
     after: Sequence[Resource]
     pods: Sequence[str]
+    waiting: str
+    """The name of the pod that waits; empty: none does."""
     explained: ExplainOutput | None
-    """The pod that waits, explained."""
+    """That pod, explained."""
 
 
-def draw(page: Page) -> list[str]:
-    """Adds the cluster part to the page; returns the expectations that failed, as sentences."""
+class Drawn(Struct, frozen=True):
+    missed: list[str]
+    """The expectations that failed, as sentences."""
+    waiting: str
+    """The name of the pod that waits."""
+
+
+def draw(page: Page) -> Drawn:
+    """Adds the cluster part to the page."""
     from numalign.simulator.scenarios import catalogue, judge, play
 
     story = catalogue.scenario(STORY)
@@ -73,7 +83,9 @@ def draw(page: Page) -> list[str]:
     page.add(words or "(no message)", indent=INDENT)
     judged = (judge.judge(story, name, each.lines) for name, each in played.items())
     missed = [str(violation) for violations in judged for violation in violations]
-    return [*missed, *_draw_explanation(page, seen[0].explained), *([] if words else [f"{WAITING} has no reason"])]
+    missed += _draw_explanation(page, seen[0].explained)
+    missed += [] if words else [f"{WAITING} has no reason"]
+    return Drawn(missed, seen[0].waiting)
 
 
 def _explain_rejections(page: Page, played: PlayResult) -> None:
@@ -92,6 +104,8 @@ def _draw_zones(page: Page, seen: Seen) -> None:
         page.add()
         matrix.draw_zones(page, resources, seen.pods)
         page.add()
+    page.add("Memory has no amount by zone: these kubelets have no static memory manager.")
+    page.add()
 
 
 def _draw_explanation(page: Page, explained: ExplainOutput | None) -> list[str]:
@@ -122,11 +136,14 @@ def _seen(embedded: Cluster) -> Seen:
     pods = [pod["metadata"] for pod in embedded.api.list(PODS).items]
     names = {meta["uid"]: f"{meta['namespace']}/{meta['name']}" for meta in pods}
     waiting = next((name for name in names.values() if name.startswith(f"default/{WAITING}")), None)
+    taken = _taken(embedded)
+    pod = explanation.found(taken, waiting) if waiting else None
     return Seen(
         before=admit.resources(node_state.kubelet, node_state.kubelet.initial()),
         after=admit.resources(node_state.kubelet, node_state.state, names),
         pods=list(names.values()),
-        explained=explanation.about_pod(_taken(embedded), waiting, explanation.Wanted()) if waiting else None,
+        waiting=(waiting or "").removeprefix("default/"),
+        explained=explanation.about_pod(taken, pod, explanation.Wanted()) if pod is not None else None,
     )
 
 
@@ -148,29 +165,36 @@ def _waiting(played: PlayResult) -> str:
 
 NAME = "demo"
 PROGRAM = "numalign"
-PATIENCE = 90.0
+PATIENCE = 240.0
 
 WORDS = """
-The cluster is up, and the burst begins: {words}, at {url}
-The scheduler numalign runs in it. {waiting} comes half a minute later. To look around:
+{state}: {words}, at {url}
+Pods with `schedulerName: {ours}` are placed by numalign. {waiting}To look around:
 
-  export KUBECONFIG={kubeconfig}
+  {export}
   kubectl get pods -o wide
   {program} topology
   {program} topology {node}
-  {program} explain pod NAME
+  {program} explain pod {pod}
+  {program} scheduler state
 
   {program} cluster down {name}        # ends it"""
+FRESH = "The cluster that you saw under numalign is up"
+EARLIER = "The cluster of an earlier demo is still up (`{program} cluster down {name}` ends it, for a fresh one)"
 
 
-def kept() -> str:
-    """What the command prints once the cluster is up."""
-    found = registry.running(NAME) or _started()
+def kept(waiting: str) -> str:
+    """What the command prints once the cluster is up; `waiting` is the pod that waits in the demo."""
+    earlier = registry.running(NAME)
+    found = earlier or _started()
     return WORDS.format(
+        state=EARLIER.format(program=program(), name=NAME) if earlier else FRESH,
         words=found.words,
         url=found.url,
-        waiting=WAITING,
-        kubeconfig=found.kubeconfig,
+        ours=OURS,
+        waiting="" if earlier else f"{waiting} still waits. ",
+        pod=waiting,
+        export=clusterlines.export(found),
         node=DRAWN,
         name=NAME,
         program=program(),
@@ -192,7 +216,7 @@ def _started() -> registry.RunningCluster:
         STORY,
         "--scheduler",
         OURS,
-        "--with-scheduler",
+        "--fast-forward",
     )
     # The cluster outlives this command, so it starts in a process of its own.
     done = subprocess.run(

@@ -24,6 +24,7 @@ from numalign.cli.results.explanation import (
     PlacementOutput,
     PodOutput,
 )
+from numalign.placement.explain.nodeview import ContainerDecision
 
 STYLES = {
     "running": "bold green",
@@ -47,9 +48,11 @@ def drawn(answer: ExplainOutput, *, every: bool = False) -> str:
     if answer.asked is None:
         return page.text()
     nodes = [output.printable(f"{each.node}: {each.why or 'fits'}") for each in answer.asked.answers] if every else []
-    if answer.asked.help:
-        last.add(Text(sentence(answer.asked.help), "bold"))
-    return "\n".join([page.text(), *(["", *nodes] if nodes else []), *(["", last.text()] if answer.asked.help else [])])
+    is_answer = answer.preemptions and (answer.fits or answer.copies == 1)
+    help = answer.preemptions[0].text if is_answer else answer.asked.help
+    if help:
+        last.add(Text(sentence(help), "bold"))
+    return "\n".join([page.text(), *(["", *nodes] if nodes else []), *(["", last.text()] if help else [])])
 
 
 def draw(page: Page, answer: ExplainOutput) -> None:
@@ -104,6 +107,17 @@ def few(names: Sequence[str], count: int) -> str:
     return output.printable(", ".join(names)) + (f" and {more:,} more" if more > 0 else "")
 
 
+def decided(decision: ContainerDecision) -> str:
+    """What the scheduler decided for a container, beside what the agent says of it."""
+    cpus = f"CPUs {decision.cpus}" if decision.cpus else "the shared pools of its zones"
+    mems = f", memory in NUMA {decision.mems}" if decision.mems else ""
+    if decision.is_applied is None:
+        outcome = "not acknowledged by the agent"
+    else:
+        outcome = f"applied, CPUs {decision.cpus_in_effect}" if decision.is_applied else f"failed: {decision.failure}"
+    return f"{decision.container}: {cpus}{mems}; {outcome}"
+
+
 def placement(placed: PlacementOutput) -> str:
     """Zones by container, in one line."""
     if placed.unreported and not placed.containers:
@@ -134,8 +148,7 @@ def _lines(answer: ExplainOutput) -> Iterator[tuple[str, str]]:
     pod = answer.pod
     wants = {resource: amount for resource, amount in pod.requests.items() if amount}
     yield "asks for", f"{formats.wants(wants)} ({pod.qos_class})"
-    if answer.asked is not None and pod.stage is not None and pod.scheduler != answer.asked.profile:
-        yield "scheduler", f"{pod.scheduler}; what follows is what {answer.asked.profile} would say"
+    yield from _scheduler(answer)
     yield from _eviction(pod)
     if pod.gates:
         yield "gated by", f"{', '.join(pod.gates)}; no scheduler looks at it before that is removed"
@@ -143,7 +156,8 @@ def _lines(answer: ExplainOutput) -> Iterator[tuple[str, str]]:
         yield "node", pod.placed.node
         yield from _held(pod, pod.placed)
     elif answer.chosen is not None and answer.copies == 1:
-        yield "would go to", f"{answer.chosen.node}; {placement(answer.chosen)}"
+        later = ", once pods there are preempted" if answer.preemptions else ""
+        yield "would go to", f"{answer.chosen.node}{later}; {placement(answer.chosen)}"
     if pod.reason or pod.message:
         yield "it says", ": ".join(filter(None, (pod.reason, pod.message)))
     if pod.final:
@@ -151,6 +165,17 @@ def _lines(answer: ExplainOutput) -> Iterator[tuple[str, str]]:
     if pod.taken_by:
         taken = few(pod.taken_by[:MOST_NAMES], len(pod.taken_by))
         yield "room", f"other schedulers bound pods to {pod.placed.node if pod.placed else 'the node'} then: {taken}"
+
+
+def _scheduler(answer: ExplainOutput) -> Iterator[tuple[str, str]]:
+    """What comes before all answers of nodes."""
+    pod, asked = answer.pod, answer.asked
+    if pod.unattended:
+        yield "scheduler", pod.unattended
+    if asked is not None and pod.stage is not None and pod.scheduler != asked.profile:
+        yield "note", f"the pod names scheduler {pod.scheduler}; what follows is what {asked.profile} would say"
+    if asked is not None and asked.never:
+        yield "never fits", asked.never
 
 
 def _eviction(pod: PodOutput) -> Iterator[tuple[str, str]]:
@@ -167,6 +192,8 @@ def _held(pod: PodOutput, placed: PlacementOutput) -> Iterator[tuple[str, str]]:
     if pod.stage in ("rejected", "failed", "succeeded"):
         return
     yield "zones", placement(placed)
+    for decision in placed.decisions:
+        yield "decided", decided(decision)
     by_zones: dict[Zones, dict[str, float]] = {}
     for each in placed.holds:
         into = by_zones.setdefault(tuple(each.zones), {})
@@ -180,8 +207,10 @@ def _copies(page: Page, answer: ExplainOutput) -> None:
         return
     placed = sum(answer.placed.values())
     page.add(f"{placed:,} of {answer.copies:,} pods find a node{': ' if placed else ''}{_nodes(answer.placed)}")
+    for each in answer.preemptions:
+        page.add(each.text, indent=INDENT)
     if placed < answer.copies:
-        page.add(f"the next one, {formats.pod(answer.pod.full_name)}:")
+        page.add(f"pod {formats.pod(answer.pod.full_name)} finds none:")
 
 
 def _nodes(placed: Mapping[str, int]) -> str:
@@ -211,8 +240,8 @@ def _closest(page: Page, node: NodeOutput) -> None:
         return
     page.add()
     rules = f" ({node.policy}, scope {node.scope})" if node.policy else ""
-    page.add(f"closest is {node.node}{rules}:")
-    page.add(matrix.lacks(page, node.lacks), indent=INDENT)
+    page.add(f"{'even when empty, the best is' if node.never else 'closest is'} {node.node}{rules}:")
+    page.add(matrix.lacks(page, node.lacks, empty=node.never), indent=INDENT)
 
 
 def _choices(sets: Sequence[Zones]) -> str:

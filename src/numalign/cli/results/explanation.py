@@ -25,12 +25,16 @@ from numalign.cli.display.values import Amount, Held, Lacking, Reported, Zones
 from numalign.kube.resources import PODS
 from numalign.kubelet import refusals
 from numalign.placement.columns.holdings import Source
+from numalign.placement.columns.shapes import Shape
 from numalign.placement.explain import wording
+from numalign.placement.explain.nodeview import ContainerDecision
 from numalign.placement.explain.reasons import AnySuggestion
 from numalign.scheduler.choose import choose, filtering
-from numalign.scheduler.choose.choose import AttemptContext, Chosen
-from numalign.scheduler.explain import advise, explanations
+from numalign.scheduler.choose.choose import AttemptContext, Chosen, NoNode
+from numalign.scheduler.explain import advise, explanations, serving
 from numalign.scheduler.explain.explanations import Cause, Explained, PodProgress, RejectedNodes, Stage
+from numalign.scheduler.explain.serving import SchedulerSigns, Unattended
+from numalign.scheduler.preempt.preemption import NotPreempted, Preemption, PreemptionRequest
 from numalign.scheduler.profiles import Profile
 from numalign.scheduler.snapshot import restore, snapshot
 from numalign.scheduler.snapshot.restore import Restored
@@ -82,6 +86,8 @@ class PlacementOutput(Reported, frozen=True, kw_only=True):
     placed_blindly: bool = False
     """Whether numalign placed the pod without topology data."""
     holds: tuple[Held, ...] = ()
+    decisions: tuple[ContainerDecision, ...] = ()
+    """On a node in direct mode: what the scheduler decided, and what the agent did with it."""
 
 
 class PodOutput(Reported, frozen=True, kw_only=True):
@@ -96,6 +102,8 @@ class PodOutput(Reported, frozen=True, kw_only=True):
     gates: tuple[str, ...] = ()
     reason: str = ""
     message: str = ""
+    unattended: str = ""
+    """Of a pending pod that no scheduler has looked at: since when, and which schedulers there seem to be."""
     final: str = ""
     """Of a pod that its kubelet rejected: what becomes of it, and what to do."""
     taken_by: tuple[str, ...] = ()
@@ -113,6 +121,18 @@ class PodOutput(Reported, frozen=True, kw_only=True):
         return f"{self.namespace}/{self.name}"
 
 
+class PreemptionOutput(Reported, frozen=True, kw_only=True):
+    """The pods of lower priority that the scheduler would evict for a pod, and the node that the pod would get."""
+
+    node: str
+    victims: tuple[str, ...]
+    priorities: tuple[int, int]
+    """The lowest and the highest among the victims."""
+    violations: int
+    """Victims that a disruption budget protects."""
+    text: str
+
+
 class NodesOutput(Reported, frozen=True, kw_only=True):
     """The answers of the nodes."""
 
@@ -121,6 +141,8 @@ class NodesOutput(Reported, frozen=True, kw_only=True):
     nodes: int
     fits: bool
     headline: str
+    never: str = ""
+    """Why no node would take the pod even when empty; empty: some would."""
     fitting: tuple[str, ...]
     untried: tuple[str, ...]
     causes: tuple[CauseOutput, ...]
@@ -141,6 +163,8 @@ class ExplainOutput(Reported, frozen=True, kw_only=True):
     """None: the pod has a node, so no node was asked."""
     chosen: PlacementOutput | None = None
     """Where it would go now; among equal nodes the choice is random."""
+    preemptions: tuple[PreemptionOutput, ...] = ()
+    """What the pods would preempt, one entry for each that does."""
     copies: int = 1
     """Number of pods that were placed one after the other."""
     placed: Mapping[str, int] = {}
@@ -187,7 +211,14 @@ def placement_output(known: PodProgress) -> PlacementOutput:
         for each in sorted(tenant.charges, key=lambda each: (each.zones, each.resource))
     )
     possible = tenant.zones if tenant.source is Source.UNKNOWN else ()
-    return PlacementOutput(node=node, source=tenant.source, containers=tenant.containers, possible=possible, holds=held)
+    return PlacementOutput(
+        node=node,
+        source=tenant.source,
+        containers=tenant.containers,
+        possible=possible,
+        holds=held,
+        decisions=tenant.decisions,
+    )
 
 
 def nodes_output(found: Explained, suggested: tuple[AnySuggestion, ...], *, closest: int, every: bool) -> NodesOutput:
@@ -199,6 +230,7 @@ def nodes_output(found: Explained, suggested: tuple[AnySuggestion, ...], *, clos
         nodes=found.nodes,
         fits=found.fits,
         headline=found.headline,
+        never=wording.sentence(found.never) if found.never is not None else "",
         fitting=found.fitting,
         untried=found.untried,
         causes=tuple(map(cause_output, found.causes)),
@@ -215,9 +247,7 @@ def fitting_node(node: str) -> NodeOutput:
 
 
 def untried_node(node: str) -> NodeOutput:
-    return NodeOutput(
-        node=node, fits=True, why="may fit; it was not tried, because too many nodes hang on pods to come"
-    )
+    return NodeOutput(node=node, fits=True, why=wording.UNTRIED)
 
 
 def node_output(node: str, rejected: RejectedNodes) -> NodeOutput:
@@ -264,6 +294,7 @@ def counted(nodes: Sequence[str]) -> dict[str, int]:
     return {node: nodes.count(node) for node in dict.fromkeys(nodes)}
 
 
+NO_SIGNS: Final = SchedulerSigns()
 SEED: Final = 1
 """Fixed, so that the same question gets the same answer."""
 
@@ -283,55 +314,93 @@ class NotFound(BadObject):
     """There is no such pod."""
 
 
-def about_pod(taken: Snapshot, name: str, wanted: Wanted) -> ExplainOutput:
-    """`name`: namespace/name."""
+def found(taken: Snapshot, name: str) -> Pod:
+    """The pod of this namespace/name; NotFound with a similar one."""
     pod = taken.pod(name)
     if pod is None:
         raise NotFound("Pod", name, "", f"is not there; {_similar(taken, name)}")
+    return pod
+
+
+def about_pod(taken: Snapshot, pod: Pod, wanted: Wanted, signs: SchedulerSigns = NO_SIGNS) -> ExplainOutput:
+    """`signs`: what the API server has about schedulers, for a pending pod."""
     node = pod.spec.node_name
-    view = _View(snapshot.narrowed(taken, node) if node and not refusals.is_rejection(pod) else taken)
-    state = explanations.of(pod, view.restored.cluster)
-    answer = ExplainOutput(pod=pod_output(pod, state), fits=state.stage is not Stage.REJECTED, problems=view.problems)
-    if state.stage in PLACED:
-        return answer
-    if state.stage is Stage.REJECTED:
-        pod = structs.replace(pod, spec=structs.replace(pod.spec, node_name=""))
-    asked = view.asked(pod, wanted, state.node if state.stage is Stage.REJECTED else "")
-    chosen = view.chosen(pod) if asked.fits and state.stage is not Stage.REJECTED else None
-    return structs.replace(answer, fits=answer.fits and asked.fits, asked=asked, chosen=chosen)
+    view = ClusterView(snapshot.narrowed(taken, node) if node and not refusals.is_rejection(pod) else taken)
+    return view.explained(pod, wanted, signs)
 
 
 def about_shapes(taken: Snapshot, pods: Sequence[Pod], wanted: Wanted) -> ExplainOutput:
     """Explains pods that do not exist, placed one after the other."""
-    view, nodes = _View(taken), list[str]()
+    view, nodes, preemptions = ClusterView(taken), list[str](), list[PreemptionOutput]()
     first = view.asked(pods[0], wanted)
     answer = ExplainOutput(pod=pod_output(pods[0]), fits=True, asked=first, copies=len(pods), problems=view.problems)
     for pod in pods:
-        chosen = view.chosen(pod)
+        asked = view.asked(pod, wanted) if preemptions else None
+        chosen, preempted = view.placed(pod)
         if chosen is None:
-            answer = structs.replace(answer, pod=pod_output(pod), fits=False, asked=view.asked(pod, wanted))
+            answer = structs.replace(answer, pod=pod_output(pod), fits=False, asked=asked or view.asked(pod, wanted))
             break
         nodes.append(chosen.node)
+        preemptions += [preempted] if preempted is not None else []
         answer = answer if answer.chosen else structs.replace(answer, chosen=chosen)
-    return structs.replace(answer, placed=counted(nodes))
+    return structs.replace(answer, placed=counted(nodes), preemptions=tuple(preemptions))
 
 
-class _View:
+class ClusterView:
     """The cluster of a snapshot, and its profiles."""
 
     def __init__(self, taken: Snapshot) -> None:
         self.restored: Restored = restore.restored(taken)
         self._around = AttemptContext(self.restored.cluster, self.restored.nominations, self.restored.rejections)
         self._rng = random.Random(SEED)
-        self._is_of_scheduler = taken.state is not None
+        self._taken = taken
 
     @property
     def problems(self) -> tuple[str, ...]:
         """What could not be read, and what a running scheduler may know beyond the objects of the cluster."""
         unreported = len(self.restored.cluster.world.unreported)
-        if self._is_of_scheduler or not unreported:
+        if self._taken.state is not None or not unreported:
             return self.restored.problems
         return (*self.restored.problems, wording.last_reports_unknown(unreported))
+
+    def explained(self, pod: Pod, wanted: Wanted, signs: SchedulerSigns) -> ExplainOutput:
+        """One pod of the cluster. What it would preempt is evicted in the restored cluster."""
+        state = explanations.of(pod, self.restored.cluster)
+        is_rejected = state.stage is Stage.REJECTED
+        answer = ExplainOutput(pod=pod_output(pod, state), fits=not is_rejected, problems=self.problems)
+        if state.stage in PLACED:
+            return answer
+        if is_rejected:
+            pod = structs.replace(pod, spec=structs.replace(pod.spec, node_name=""))
+            asked = self.asked(pod, wanted, state.node)
+            return structs.replace(answer, fits=False, asked=asked)
+        asked = self.asked(pod, wanted)
+        # A pod that is nominated already has preempted what it can.
+        chosen, preempted = self.placed(pod) if asked.fits or not state.nominated else (None, None)
+        unattended = self._unattended(pod, signs)
+        is_served = unattended is None or unattended.is_served
+        return structs.replace(
+            answer,
+            pod=structs.replace(answer.pod, unattended=unattended.sentence if unattended is not None else ""),
+            fits=is_served and (asked.fits or chosen is not None),
+            asked=asked,
+            chosen=chosen,
+            preemptions=(preempted,) if preempted is not None else (),
+        )
+
+    def progress(self, pod: Pod, known: ExplainOutput | None) -> ExplainOutput:
+        """Where the pod is, with the answer that a replica of it got, if any; no node is asked."""
+        state = explanations.of(pod, self.restored.cluster)
+        if known is None:
+            return ExplainOutput(pod=pod_output(pod, state), fits=False)
+        shown = structs.replace(pod_output(pod, state), unattended=known.pod.unattended)
+        return structs.replace(known, pod=shown)
+
+    def _unattended(self, pod: Pod, signs: SchedulerSigns) -> Unattended | None:
+        """A live scheduler has every pod of its names in its queue."""
+        if self._taken.state is not None and pod.spec.scheduler_name in self.restored.profiles:
+            return None
+        return serving.unattended(pod, self._taken.every(PODS), signs, self._taken.wall)
 
     def asked(self, pod: Pod, wanted: Wanted, rejected_by: str = "") -> NodesOutput:
         profile = self._profile(pod)
@@ -339,21 +408,70 @@ class _View:
         suggested = advise.found(found, profile, self._around)
         return nodes_output(found, suggested, closest=wanted.closest, every=wanted.every)
 
-    def chosen(self, pod: Pod) -> PlacementOutput | None:
-        """Places the pod in the restored cluster; returns where."""
-        cluster, profile = self.restored.cluster, self._profile(pod)
+    def placed(self, pod: Pod) -> tuple[PlacementOutput | None, PreemptionOutput | None]:
+        """Places the pod in the restored cluster, if need be in the room of pods that it preempts; returns where."""
+        profile = self._profile(pod)
         try:
-            shape = filtering.shape(profile, cluster.engine, pod)
+            shape = filtering.shape(profile, self.restored.engine, pod)
         except BadObject:
-            return None
+            return None, None
+        found = self._choose(pod, shape, profile)
+        if isinstance(found, Chosen):
+            return self._assume(pod, found), None
+        preempted = self._preempted(pod, shape, profile, found)
+        again = self._choose(pod, shape, profile) if preempted is not None else None
+        if not isinstance(again, Chosen):
+            return None, None
+        placed = self._assume(pod, again)
+        self._start(pod, placed.node)
+        return placed, preempted
+
+    def _choose(self, pod: Pod, shape: Shape, profile: Profile) -> Chosen | NoNode:
         attempt = self._around.attempt(pod, shape, self.restored.now, 0)
-        found = choose.choose(attempt, profile, cluster, self._rng)
-        if not isinstance(found, Chosen):
-            return None
-        cluster.assume(pod, found.decision)
+        return choose.choose(attempt, profile, self.restored.cluster, self._rng)
+
+    def _assume(self, pod: Pod, found: Chosen) -> PlacementOutput:
+        self.restored.cluster.assume(pod, found.decision)
+        self.restored.nominations.remove(pod.metadata.uid)
         zones = {each.container: each.zones for each in found.decision.placement if each.zones}
         return PlacementOutput(
             node=found.decision.node or "", source=Source.PREDICTED if zones else None, containers=zones
+        )
+
+    def _start(self, pod: Pod, node: str) -> None:
+        """The kubelet has admitted a pod before the next one preempts what is beside it."""
+        cluster, uid = self.restored.cluster, pod.metadata.uid
+        spec, status = structs.replace(pod.spec, node_name=node), structs.replace(pod.status, phase="Running")
+        assumed = cluster.assumed[uid]
+        cluster.bound(uid)
+        cluster.pod(structs.replace(pod, spec=spec, status=status), self.restored.now)
+        # It does not exist, so no suggestion may be to remove it.
+        cluster.assumed[uid] = assumed
+
+    def _preempted(self, pod: Pod, shape: Shape, profile: Profile, found: NoNode) -> PreemptionOutput | None:
+        """Evicts what the scheduler would evict, from the restored cluster only."""
+        if profile.preemption is None or not found.nodes:
+            return None
+        made = self.restored
+        asked = PreemptionRequest(
+            pod=pod, shape=shape, found=found, now=made.now, args=profile.preemption, profile=profile
+        )
+        decided = Preemption(made.cluster, made.nominations, made.stock.budgets).decide(asked, self._rng)
+        if isinstance(decided, NotPreempted):
+            return None
+        victims = decided.victims
+        for victim in victims.pods:
+            restore.end(made, victim)
+        made.nominations.put(pod, decided.node)
+        names = tuple(each.metadata.full_name for each in victims.pods)
+        ranked = sorted(each.spec.priority for each in victims.pods)
+        priorities = ranked[0], ranked[-1]
+        return PreemptionOutput(
+            node=decided.node,
+            victims=names,
+            priorities=priorities,
+            violations=victims.violations,
+            text=wording.preempts(decided.node, names, priorities, victims.violations),
         )
 
     def _profile(self, pod: Pod) -> Profile:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct, structs
 
@@ -17,11 +17,13 @@ from numalign.api import errors
 from numalign.api.decode import quantity
 from numalign.api.decode.decode import decode
 from numalign.api.decode.quantity import Quantity
+from numalign.api.decode.structs import Int32, Wire
 from numalign.api.decode.yamltext import Document
 from numalign.api.objects import requests, resourcenames
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.pod import Container, Pod, PodSpec, PodStatus, ResourceList, ResourceRequirements
 from numalign.cli import fileio
+from numalign.kube import resources
 
 LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -30,6 +32,35 @@ NATIVE = (resourcenames.CPU, resourcenames.MEMORY, "ephemeral-storage")
 
 LABEL_HELP = "write lower case letters, digits and -, at most 63, a letter or digit first and last"
 NAME_HELP = "write lower case letters, digits, - and ., at most 253, a letter or digit first and last"
+
+
+class PriorityClass(Wire, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+    value: Int32 = 0
+    global_default: bool = False
+    preemption_policy: str = "PreemptLowerPriority"
+
+
+CLASSES: Final = resources.of("scheduling.k8s.io/v1", "priorityclasses", "PriorityClass", PriorityClass)
+
+
+def prioritised(pods: Iterable[Pod], classes: Iterable[PriorityClass]) -> tuple[list[Pod], list[str]]:
+    """The pods as the API server would admit them: with the priority of their class, or of the default class.
+
+    Also the names of classes that are not known."""
+    by_name = {each.metadata.name: each for each in classes}
+    usual = next((each for each in by_name.values() if each.global_default), None)
+    found, unknown = list[Pod](), dict[str, None]()
+    for pod in pods:
+        name = pod.spec.priority_class_name
+        known = by_name.get(name) if name else usual
+        if name and known is None and not pod.spec.priority:
+            unknown[name] = None
+        if known is not None:
+            spec = structs.replace(pod.spec, priority=known.value, preemption_policy=known.preemption_policy)
+            pod = structs.replace(pod, spec=spec)
+        found.append(pod)
+    return found, list(unknown)
 
 
 class Problem(NamedTuple):

@@ -2,42 +2,43 @@
 
 `state` draws a page as the scheduler sent it. The scheduler may have another version, so no field is taken for granted.
 `replay_text` compares a decision with the recorded one, with the words and tables of `explain`. `config_output` has the
-configuration's own names and is complete; `config_text` shows plugin settings only where they are not the default."""
+configuration's own names and is complete; `config_text` shows plugin settings only where they are not the default.
+What needs the scheduler's code imports it when it runs, so that a look at a running scheduler is fast."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct, structs
 from rich.table import Table
 
 from numalign.api.decode import fields
-from numalign.api.schedulerconfig.configuration import Configuration, Profile
-from numalign.api.schedulerconfig.plugins import NUMALIGN, POINTS, Point
 from numalign.cli import output
 from numalign.cli.display import formats, matrix
 from numalign.cli.display.formats import INDENT, Page
-from numalign.cli.results import explanation
-from numalign.placement.settings import cache_mode
-from numalign.scheduler import settings
-from numalign.scheduler.choose.scoring import NodeScore
-from numalign.scheduler.explain.replay import NodeReplay, ReplayResult
+
+if TYPE_CHECKING:
+    from numalign.api.schedulerconfig.configuration import Configuration, Profile
+    from numalign.cli.results import explanation
+    from numalign.scheduler.choose.scoring import NodeScore
+    from numalign.scheduler.explain.replay import NodeReplay, ReplayResult
 
 Told = Mapping[str, Any]
 BEFORE_DETAILS = ("at", "what")
 
 
-def state(data: Told) -> str:
+def state(data: Told, *, wide: bool = False) -> str:
+    """`wide`: a line for each pod that waits. Otherwise pods that wait for the same reason are one line."""
     page = Page()
     if isinstance(data.get("node"), dict):
         node(page, data["node"])
         return page.text()
     if "leads" in data:
         _numbers(page, data)
-    _queue(page, data.get("queue") or {})
+    _queue(page, data.get("queue") or {}, wide=wide)
     _on_their_way(page, data.get("assumed") or {})
     for story in data.get("histories") or ():
         _story(page, story)
@@ -47,6 +48,41 @@ def state(data: Told) -> str:
         page.add()
         node(page, each)
     return page.text()
+
+
+def within(data: Told, namespace: str) -> Told:
+    """The same with the pods of this namespace only."""
+    inside = f"{namespace}/"
+    queue = {
+        pool: [each for each in pods if each["pod"].startswith(inside)]
+        for pool, pods in (data.get("queue") or {}).items()
+    }
+    assumed = {pod: where for pod, where in (data.get("assumed") or {}).items() if pod.startswith(inside)}
+    return {**data, "queue": queue, "assumed": assumed}
+
+
+def names(data: Told) -> list[str]:
+    """The pods that wait."""
+    return [each["pod"] for pods in (data.get("queue") or {}).values() for each in pods]
+
+
+def news(before: Told, now: Told) -> list[str]:
+    """What is new since an earlier look, a line each: pods that wait or are on their way, and entries of histories."""
+    old = set(_lines(before))
+    return [line for line in _lines(now) if line not in old]
+
+
+def _lines(data: Told) -> Iterator[str]:
+    for pool, pods in (data.get("queue") or {}).items():
+        for each in pods:
+            yield f"{pool}  {each['pod']}  tried {each.get('attempts', 0)}" + (
+                f"  {why}" if (why := _why(each)) else ""
+            )
+    for pod, where in (data.get("assumed") or {}).items():
+        yield f"on its way  {pod}  to {where['node']}" + (", bound" if where.get("bound") else "")
+    for story in data.get("histories") or ():
+        for entry in story["lines"]:
+            yield f"{entry['at']}  {_told(entry)}"
 
 
 def knows_pod(data: Told) -> bool:
@@ -78,14 +114,25 @@ def _numbers(page: Page, data: Told) -> None:
     page.add()
 
 
-def _queue(page: Page, queue: Told) -> None:
-    table = page.table("POOL", "POD", "WAITS", "TRIED", "WHY")
+def _queue(page: Page, queue: Told, *, wide: bool) -> None:
+    table = page.table("POOL", "POD", "WAITS", "TRIED", *(["PRIORITY", "AFTER"] if wide else []), "WHY")
     for pool, pods in queue.items():
-        for pod in pods:
-            why = [f"{plugin}: {', '.join(reasons)}" for plugin, reasons in (pod.get("refused") or {}).items()]
-            why += [f"held by {pod['gate']}"] if pod.get("gate") else []
-            table.add_row(pool, pod["pod"], _seconds(pod.get("waits", 0)), str(pod.get("attempts", 0)), "; ".join(why))
+        alike: dict[object, list[Told]] = {}
+        for number, pod in enumerate(pods):
+            alike.setdefault((number if wide else pod["pod"].partition("/")[0], _why(pod)), []).append(pod)
+        for several in alike.values():
+            first = several[0]
+            name = first["pod"] + (f" and {len(several) - 1} more" if len(several) > 1 else "")
+            waits = max(each.get("waits", 0) for each in several)
+            tried = max(each.get("attempts", 0) for each in several)
+            more = [str(first.get("priority", 0)), first.get("cause") or "-"] if wide else []
+            table.add_row(pool, name, _seconds(waits), str(tried), *more, _why(first))
     page.add(table if table.row_count else "No pod waits.")
+
+
+def _why(pod: Told) -> str:
+    why = [f"{plugin}: {', '.join(reasons)}" for plugin, reasons in (pod.get("refused") or {}).items()]
+    return "; ".join([*why, *([f"held by {pod['gate']}"] if pod.get("gate") else [])])
 
 
 def _on_their_way(page: Page, assumed: Told) -> None:
@@ -103,13 +150,15 @@ def _story(page: Page, story: Told) -> None:
     page.add(f"{story['pod']} ({story['uid']})")
     grid = formats.labelled()
     for line in story["lines"]:
-        details = ", ".join(
-            f"{name} {value}" for name, value in line.items() if name not in BEFORE_DETAILS and value != ""
-        )
-        grid.add_row(line["at"], f"{line['what']}: {details}" if details else line["what"])
+        grid.add_row(line["at"], _told(line))
     page.add(grid, indent=INDENT)
     if story.get("leftOut"):
         page.add(f"({story['leftOut']} lines in the middle were left out)", indent=INDENT)
+
+
+def _told(line: Told) -> str:
+    details = ", ".join(f"{name} {value}" for name, value in line.items() if name not in BEFORE_DETAILS and value != "")
+    return f"{line['what']}: {details}" if details else str(line["what"])
 
 
 def _held(page: Page, data: Told) -> None:
@@ -127,21 +176,26 @@ def node(page: Page, data: Told) -> None:
         return page.add(f"{head}: no report; pods: {pods}" if data.get("isThere") else f"{head}: no such node")
     page.add(f"{head}: {data['policy']}, scope {data['scope']}")
     zones = data.get("zones") or ()
-    table = page.table("FREE", *(f"zone {zone}" for zone in zones), "elsewhere")
-    for resource, cells in (data.get("resources") or {}).items():
-        by_zone = {tuple(cell["zones"]): _free(resource, cell) for cell in cells}
-        others = [text for place, text in by_zone.items() if len(place) != 1]
-        table.add_row(resource, *(by_zone.get((zone,), "") for zone in zones), ", ".join(others))
+    resources = {
+        name: {tuple(cell["zones"]): _free(name, cell) for cell in cells}
+        for name, cells in (data.get("resources") or {}).items()
+    }
+    # Devices may belong to several zones, or to none.
+    shared = any(len(place) != 1 for by_zone in resources.values() for place in by_zone)
+    table = page.table("FREE", *(f"zone {zone}" for zone in zones), *(["several zones or none"] if shared else []))
+    for name, by_zone in resources.items():
+        others = ", ".join(text for place, text in by_zone.items() if len(place) != 1)
+        table.add_row(name, *(by_zone.get((zone,), "-") for zone in zones), *([others] if shared else []))
     page.add(table, indent=INDENT)
     _tenants(page, data.get("tenants") or ())
 
 
 def _free(resource: str, cell: Told) -> str:
-    return f"{formats.amount(resource, cell['free'])}/{formats.amount(resource, cell['allocatable'])}"
+    return formats.free_of(resource, cell["free"], cell["allocatable"]).removesuffix(" free")
 
 
 def _tenants(page: Page, tenants: Iterable[Told]) -> None:
-    table = page.table("POD", "ZONES", "KNOWN AS", "")
+    table = page.table("POD", "ZONES", "SOURCE", "")
     for each in tenants:
         notes = [
             words for flag, words in (("is_pending", "not admitted yet"), ("is_leaving", "leaving")) if each.get(flag)
@@ -172,9 +226,9 @@ def plain(again: ReplayResult) -> dict[str, Any]:
 def replay_text(again: ReplayResult) -> str:
     page, grid = Page(), formats.labelled()
     grid.add_row("pod", output.printable(again.pod))
-    grid.add_row("now", _outcome(again.node, again.zones, again.message))
+    grid.add_row("now", outcome(again.node, again.zones, again.message))
     if again.before is not None:
-        grid.add_row("then", _outcome(again.before.node, again.before.zones, again.before.message))
+        grid.add_row("then", outcome(again.before.node, again.before.zones, again.before.message))
         grid.add_row("", "the same" if again.agrees else "not the same: the cluster has changed since")
     else:
         grid.add_row("then", "not remembered")
@@ -194,6 +248,8 @@ def _plain_node(found: NodeReplay) -> dict[str, Any]:
 
 
 def _answer(found: NodeReplay) -> explanation.NodeOutput:
+    from numalign.cli.results import explanation
+
     return (
         explanation.node_output(found.node, found.answer)
         if found.answer is not None
@@ -211,7 +267,7 @@ def _on_node(page: Page, found: NodeReplay) -> None:
     answer = _answer(found)
     page.add(output.printable(f"{found.node} {f'refuses: {answer.why}' if answer.why else 'takes the pod'}"))
     if answer.lacks:
-        page.add(matrix.lacks(page, answer.lacks), indent=INDENT)
+        page.add(matrix.lacks(page, answer.lacks, empty=answer.never), indent=INDENT)
     if found.ranked is not None:
         page.add()
         _ranked(page, [found.ranked])
@@ -219,7 +275,7 @@ def _on_node(page: Page, found: NodeReplay) -> None:
     node(page, _occupied(found))
 
 
-def _outcome(node: str, zones: str, message: str) -> str:
+def outcome(node: str, zones: str, message: str) -> str:
     return output.printable(node + (f", {zones}" if zones else "") if node else message)
 
 
@@ -254,11 +310,15 @@ def config_text(config: Configuration) -> str:
 
 
 def _process(config: Configuration) -> Iterator[Line]:
+    from numalign.placement.settings import cache_mode
+    from numalign.scheduler import settings
+
     own, lease, client = settings.ours(config), config.leader_election, config.client_connection
     yield "serves", ", ".join(f"pods of {profile.scheduler_name}" for profile in config.profiles)
-    times = ", ".join(map(fields.duration_text, (lease.lease_duration, lease.renew_deadline, lease.retry_period)))
+    lasts, renewed, tried = map(fields.duration_text, (lease.lease_duration, lease.renew_deadline, lease.retry_period))
     name = f"{lease.resource_namespace}/{lease.resource_name}"
-    yield "leads", f"by lease {name} ({times})" if lease.leader_elect else "without leader election"
+    times = f"valid for {lasts}, given up if not renewed for {renewed}, tried every {tried}"
+    yield "leads", f"with lease {name}: {times}" if lease.leader_elect else "without leader election"
     limit = "no limit on calls" if client.qps is None else f"{client.qps:g} calls a second, {client.burst} at once"
     yield "API server", f"{client.kubeconfig or 'credentials of its pod'}; {limit}"
     parked = fields.duration_text(own.pod_max_in_unschedulable_pods_duration)
@@ -266,10 +326,14 @@ def _process(config: Configuration) -> Iterator[Line]:
     yield "backoff", f"{backoff}; retried without an event after {parked}"
     if any(map(settings.looks_at_zones, config.profiles)):
         zones = settings.engine(config)
-        yield "zones", f"{zones.flavour}, {cache_mode(zones)}, {zones.strategy.value}"
+        rules = "the kubelet's rules" if zones.flavour == "exact" else "the rules of the Go plugin"
+        yield "zones", f"by {rules} (flavour {zones.flavour}), {cache_mode(zones)} cache, score {zones.strategy.value}"
 
 
 def _profile(profile: Profile) -> Iterator[Line]:
+    from numalign.api.schedulerconfig.plugins import POINTS, Point
+    from numalign.scheduler import settings
+
     plugins, percentage = profile.plugins, profile.percentage_of_nodes_to_score
     yield "filters", ", ".join(plugins.at[Point.FILTER]) or "none"
     yield "scores", ", ".join(f"{name} x{weight}" for name, weight in plugins.weights.items()) or "none"
@@ -280,6 +344,7 @@ def _profile(profile: Profile) -> Iterator[Line]:
     if not settings.looks_at_zones(profile):
         yield "zones", "ignored: pods are placed by node totals only, and nodes may reject them"
     else:
+        yield "zones", "checked by NodeResourceTopologyMatch, which is on unless a profile disables it"
         yield "no report", _without_report(profile)
     yield "preempts", "yes" if "DefaultPreemption" in plugins.at[Point.POST_FILTER] else "no"
     left_out = [name for name in POINTS if not plugins.has(name)]
@@ -292,6 +357,9 @@ def _profile(profile: Profile) -> Iterator[Line]:
 
 
 def _without_report(profile: Profile) -> str:
+    from numalign.api.schedulerconfig.plugins import NUMALIGN
+    from numalign.scheduler import settings
+
     own = profile.args.get(NUMALIGN)
     if not isinstance(own, settings.NumalignArgs) or own.flavour == "reference":
         return "nodes without a topology report are allowed, as the Go plugin does"
@@ -346,3 +414,17 @@ def _grid(lines: Iterator[Line]) -> Table:
     for label, text in lines:
         grid.add_row(label, text)
     return grid
+
+
+def verbosity(answer: Mapping[str, Any]) -> str:
+    """What /debug/flags/v says."""
+    page = formats.Page()
+    page.add(f"verbosity {answer['verbosity']}; 4 and above is debug")
+    if answer["rules"]:
+        page.add()
+        table = page.table("VERBOSITY", "COMPONENT", "POD", "NODE", "LEFT")
+        for rule in answer["rules"]:
+            cells = (output.printable(str(rule[name])) or "*" for name in ("verbosity", "component", "pod", "node"))
+            table.add_row(*cells, f"{rule['secondsLeft']}s")
+        page.add(table)
+    return page.text()

@@ -1,19 +1,20 @@
 """Shows nodes with their zones, what is free in them, and their pods: JSON and YAML output, and text.
 
-`numalign topology` calls `nodes` with a cluster as the scheduler knows it, then `node_text` or `cluster_text`.
+`numalign topology` calls `nodes` with a cluster as the scheduler knows it, then `node_text`; `nodelist` draws lists.
 Reports carry no time, so the API server's managed fields say who wrote a report and when. Amounts are CPUs (thousandths
 possible for the node as a whole), bytes, or numbers of devices. docs/use/topology.md documents the fields."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 from rich.text import Text
 
+from numalign.api.attributes.repairs import Guess
 from numalign.api.decode.structs import Wire
 from numalign.api.errors import BadObject, clipped
 from numalign.api.nrt import normalise, publishers
@@ -21,6 +22,7 @@ from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.api.nrt.publishers import ManagedMeta
 from numalign.api.nrt.wire import NodeResourceTopology
 from numalign.api.objects import resourcenames
+from numalign.api.objects.node import Node
 from numalign.cli import output
 from numalign.cli.display import formats, matrix, values
 from numalign.cli.display.formats import INDENT, Page
@@ -30,10 +32,12 @@ from numalign.kube.client import Client
 from numalign.kube.lists import Unreadable
 from numalign.kube.resources import NODES, TOPOLOGIES
 from numalign.placement.columns.holdings import Source
-from numalign.placement.explain import nodeview, wording
+from numalign.placement.explain import amounts, nodeview, wording
 from numalign.placement.explain.nodeview import Cell, Occupancy, Tenant
+from numalign.placement.rules.nodes.nodespec import CORDONED
 from numalign.placement.view import Total
 from numalign.scheduler.choose.cluster import Cluster
+from numalign.scheduler.explain import obstacles
 from numalign.scheduler.snapshot import restore, snapshot
 from numalign.scheduler.snapshot.restore import Restored
 from numalign.scheduler.snapshot.snapshot import Snapshot
@@ -100,14 +104,27 @@ class NodeTopologyOutput(Reported, frozen=True, kw_only=True):
     name: str
     exists: bool
     """False: there is a report, and no Node."""
+    status: str
+    """As `kubectl get nodes` shows it: Ready, NotReady, with SchedulingDisabled if it is cordoned."""
+    taints: tuple[str, ...]
+    """As `kubectl taint` writes them, without the one that a cordon sets."""
     policy: str
     scope: str
+    mode: str
+    """`direct`: the scheduler decides, and the agent enforces; `predict`: the kubelet decides."""
     zones: Zones
     resources: tuple[Resource, ...]
     pods: tuple[TenantOutput, ...]
     pod_count: int
     report: ReportOutput | None
     assumptions: tuple[str, ...]
+
+    @property
+    def without_age(self) -> NodeTopologyOutput:
+        """The node with a report of no age, to compare two looks at it."""
+        if self.report is None:
+            return self
+        return structs.replace(self, report=structs.replace(self.report, age=None, time=""))
 
 
 class ReportedCluster(Struct, frozen=True):
@@ -117,14 +134,21 @@ class ReportedCluster(Struct, frozen=True):
     written: Mapping[str, ReportWriter] = {}
 
 
-def nodes(asked: ReportedCluster, name: str = "") -> tuple[list[NodeTopologyOutput], tuple[str, ...]]:
-    """All nodes by name, or the named one; and the problems of reading them."""
+def nodes(
+    asked: ReportedCluster, names: Sequence[str] = (), selected: Callable[[Mapping[str, str]], bool] | None = None
+) -> tuple[list[NodeTopologyOutput], tuple[str, ...]]:
+    """All nodes by name, those of these names, or those whose labels are selected; and the problems of reading them."""
     reports = {each.metadata.name: each for each in asked.taken.every(TOPOLOGIES)}
-    known = sorted({*(each.metadata.name for each in asked.taken.every(NODES)), *reports})
-    if name and name not in known:
-        raise BadObject("Node", name, "", f"is not there; {_others(known)}")
-    restored = restore.restored(snapshot.narrowed(asked.taken, name) if name else asked.taken)
-    return [_node(each, restored, reports.get(each), asked) for each in known if name in ("", each)], restored.problems
+    labels = {each.metadata.name: each.metadata.labels for each in asked.taken.every(NODES)}
+    known = sorted({*labels, *reports})
+    for name in names:
+        if name not in known:
+            raise BadObject("Node", name, "", f"is not there; {_others(known)}")
+    shown = [name for name in known if not names or name in names]
+    if selected is not None:
+        shown = [name for name in shown if name in labels and selected(labels[name])]
+    restored = restore.restored(snapshot.narrowed(asked.taken, shown[0]) if len(shown) == 1 else asked.taken)
+    return [_node(each, restored, reports.get(each), asked) for each in shown], restored.problems
 
 
 def _others(known: list[str]) -> str:
@@ -136,13 +160,16 @@ def _others(known: list[str]) -> str:
 def _node(
     name: str, restored: Restored, written: NodeResourceTopology | None, asked: ReportedCluster
 ) -> NodeTopologyOutput:
-    held = nodeview.of(restored.engine, name)
+    held, node = nodeview.of(restored.engine, name), restored.cluster.node_named(name)
     pods = tuple(map(_pod, held.tenants)) if held is not None else ()
     return NodeTopologyOutput(
         name=name,
         exists=restored.cluster.has_node(name),
+        status=status(node) if node is not None else "",
+        taints=taints(node) if node is not None else (),
         policy=held.policy if held is not None else "",
         scope=held.scope if held is not None else "",
+        mode=held.mode if held is not None else "",
         zones=held.zones if held is not None else (),
         resources=tuple(_resources(restored.cluster, name, held)),
         pods=pods,
@@ -150,6 +177,18 @@ def _node(
         report=_report(written, asked) if written is not None else None,
         assumptions=tuple(sorted(wording.ASSUMPTIONS[each] for each in held.assumptions)) if held is not None else (),
     )
+
+
+def status(node: Node) -> str:
+    """As `kubectl get nodes` shows it."""
+    ready = "Ready" if node.is_ready else "NotReady"
+    return f"{ready},SchedulingDisabled" if node.spec.unschedulable else ready
+
+
+def taints(node: Node) -> tuple[str, ...]:
+    """As `kubectl taint` writes them, without the one that a cordon sets."""
+    keys = ((each.key, each.value, each.effect) for each in node.spec.taints)
+    return tuple(obstacles.taint_text(key) for key in keys if key[0] != CORDONED[0])
 
 
 def _resources(cluster: Cluster, name: str, held: Occupancy | None) -> Iterable[Resource]:
@@ -198,22 +237,23 @@ def _report(written: NodeResourceTopology, asked: ReportedCluster) -> ReportOutp
     topology = normalise.normalise(written)
     known = asked.written.get(written.metadata.name, ReportWriter(""))
     return ReportOutput(
-        publisher=_publisher(written, topology, known.manager),
+        publisher=publisher(written, topology, known.manager),
         time=known.time,
         age=_seconds(known.time, asked.taken.wall),
-        doubts=tuple(_doubt(guess.field, guess.code, guess.found, guess.used) for guess in topology.guesses),
+        doubts=tuple(map(doubt, topology.guesses)),
     )
 
 
-def _publisher(written: NodeResourceTopology, topology: NodeTopology, manager: str) -> str:
+def publisher(written: NodeResourceTopology, topology: NodeTopology, manager: str) -> str:
     if topology.facts.managers is not None or topology.facts.placements is not None:
         return OURS
     return manager or (publishers.RTE if publishers.RTE_UPDATE in written.metadata.annotations else "")
 
 
-def _doubt(field: str, code: str, found: str, used: str) -> str:
-    instead = f"; {clipped(used)} used instead" if used not in ("", found) else ""
-    return f"{field}: {code}{f' ({clipped(found)})' if found else ''}{instead}"
+def doubt(guess: Guess) -> str:
+    """What was repaired, as one line."""
+    instead = f"; {clipped(guess.used)} used instead" if guess.used not in ("", guess.found) else ""
+    return f"{guess.field}: {guess.code}{f' ({clipped(guess.found)})' if guess.found else ''}{instead}"
 
 
 def _seconds(time: str, now: str) -> float | None:
@@ -223,17 +263,11 @@ def _seconds(time: str, now: str) -> float | None:
         return None
 
 
-MOST_APART: Final = 4
-"""Zones whose amounts are listed one by one in a line."""
-MOST_DEVICES: Final = 3
 MOST_LINES: Final = 50
 """Assumptions and pods that are listed one by one."""
 MOST_DOUBTS: Final = 4
-GAP: Final = "  "
 ALWAYS: Final = (resourcenames.CPU, resourcenames.MEMORY)
 """Drawn even where no zone has a part of them."""
-EXPENDABLE: Final = ("supposed", "scope", "report", "policy")
-"""Columns that are left out on a narrow terminal, one after the other."""
 
 
 def node_text(info: NodeTopologyOutput) -> str:
@@ -261,41 +295,23 @@ def node_text(info: NodeTopologyOutput) -> str:
     return page.text()
 
 
-def cluster_text(info: Sequence[NodeTopologyOutput]) -> str:
-    """A line per node; columns that do not fit into the terminal are left out, the least useful first."""
-    if not info:
-        return "there are no nodes"
-    page, devices = Page(), _devices(info)
-    names = [each.rpartition("/")[2] for each in devices]
-    heads = ["node", "policy", "scope", "zones", resourcenames.CPU, *names, "pods", "report", "supposed"]
-    rows = [heads, *([output.printable(cell) for cell in _row(each, devices)] for each in info)]
-    widths = [max(len(row[place]) for row in rows) for place in range(len(heads))]
-    shown = _shown(heads, widths, page.width if page.fancy else formats.UNBOUNDED)
-    lines = [GAP.join(row[place].ljust(widths[place]) for place in shown).rstrip() for row in rows]
-    page.add(_legend(info))
-    return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:], "", page.text()])
-
-
-def _shown(heads: Sequence[str], widths: Sequence[int], width: int) -> list[int]:
-    shown = list(range(len(heads)))
-    for head in EXPENDABLE:
-        if sum(widths[place] + len(GAP) for place in shown) - len(GAP) > width:
-            shown.remove(heads.index(head))
-    return shown
-
-
 def _facts(info: NodeTopologyOutput) -> Iterator[tuple[str, str]]:
     if not info.exists:
         yield "node", "a report exists, but no Node of this name: no pod is scheduled there"
     if info.policy:
-        yield "topology", f"policy {info.policy}, scope {info.scope}, {formats.zones(info.zones)}"
+        mode = "direct mode, by default " if info.mode == "direct" else ""
+        yield "topology", f"{mode}policy {info.policy}, scope {info.scope}, NUMA {formats.zones(info.zones)}"
     if info.report is None:
         yield "report", "none"
     else:
         yield "report", _report_line(info)
+    if info.exists:
+        yield "status", info.status
+    if info.taints:
+        yield "taints", ", ".join(info.taints[:MOST_LINES])
     yield "pods", str(info.pod_count)
     for each in info.assumptions[:MOST_LINES]:
-        yield "supposed", each
+        yield "assumed", each
     doubts = info.report.doubts if info.report is not None else ()
     for each in doubts[:MOST_DOUBTS]:
         yield "repaired", each
@@ -306,7 +322,7 @@ def _facts(info: NodeTopologyOutput) -> Iterator[tuple[str, str]]:
 def _report_line(info: NodeTopologyOutput) -> str:
     assert info.report is not None
     by = f"by {info.report.publisher}" if info.report.publisher else "by an unknown publisher"
-    age = f", {duration(info.report.age)} ago" if info.report.age is not None else ""
+    age = f", {amounts.duration(info.report.age)} ago" if info.report.age is not None else ""
     return by + age
 
 
@@ -334,57 +350,3 @@ def _where(pod: TenantOutput) -> str:
     )
     state = "leaving" if pod.leaving else pod.source if pod.arrived else f"{pod.source}, not arrived yet"
     return f"{held} ({state})"
-
-
-def _row(info: NodeTopologyOutput, devices: Sequence[str]) -> tuple[str, ...]:
-    by_name = {each.name: each for each in info.resources}
-    report = "-"
-    if info.report is not None:
-        report = info.report.publisher or "unknown"
-        report += f", {duration(info.report.age)}" if info.report.age is not None else ""
-    return (
-        info.name if info.exists else f"{info.name} (no Node)",
-        info.policy or "-",
-        info.scope or "-",
-        str(len(info.zones)) if info.zones else "-",
-        *(_free(by_name.get(each)) for each in (resourcenames.CPU, *devices)),
-        str(info.pod_count),
-        report,
-        str(len(info.assumptions)) if info.assumptions else "-",
-    )
-
-
-def _free(resource: Resource | None) -> str:
-    """What is free zone by zone, or what zones have at most where there are many."""
-    if resource is None:
-        return "-"
-    if not resource.zones:
-        return f"({formats.amount(resource.name, resource.free)})"
-    free = [zone.free for zone in resource.zones]
-    if len(free) <= MOST_APART:
-        return "+".join(formats.amount(resource.name, each) for each in free)
-    return f"{formats.amount(resource.name, sum(free))} (<={formats.amount(resource.name, max(free))})"
-
-
-def _devices(info: Sequence[NodeTopologyOutput]) -> list[str]:
-    """The extended resources that most nodes have."""
-    count: dict[str, int] = {}
-    for each in info:
-        for resource in each.resources:
-            if resourcenames.is_extended(resource.name):
-                count[resource.name] = count.get(resource.name, 0) + 1
-    return sorted(count, key=lambda name: (-count[name], name))[:MOST_DEVICES]
-
-
-def _legend(info: Sequence[NodeTopologyOutput]) -> str:
-    reported = sum(bool(each.zones) for each in info)
-    nodes = f"{len(info):,} node{'s' * (len(info) != 1)}, {reported:,} with a usable report"
-    return f"{nodes}; amounts are what is free, zone by zone, in parentheses of the node as a whole"
-
-
-def duration(seconds: float) -> str:
-    """12s, 5m, 3h, 2d."""
-    for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
-        if seconds >= size:
-            return f"{int(seconds // size)}{unit}"
-    return f"{int(seconds)}s"

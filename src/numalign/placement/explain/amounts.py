@@ -1,7 +1,7 @@
-"""Formats amounts: `8 CPUs`, `1.5Gi memory`, `2 example.com/gpu`.
+"""Formats amounts: `8 CPUs`, `1.5Gi memory`, `2 example.com/gpu`, and lengths of time.
 
-`wording` and the command line call it. What is needed is rounded up and what is free is rounded down, so that two
-amounts that differ never read the same."""
+`wording`, the command line and the dashboard call it. What is needed is rounded up and what is free is rounded down,
+so that two amounts that differ never read the same."""
 
 from __future__ import annotations
 
@@ -38,3 +38,11 @@ def _bytes(amount: int, *, up: bool) -> str:
 
 def _decimal(whole: int, rest: int, *, digits: int) -> str:
     return f"{whole}.{rest:0{digits}d}".rstrip("0") if rest else str(whole)
+
+
+def duration(seconds: float) -> str:
+    """12s, 5m, 3h, 2d."""
+    for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
+        if seconds >= size:
+            return f"{int(seconds // size)}{unit}"
+    return f"{int(seconds)}s"

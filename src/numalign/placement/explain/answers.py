@@ -8,9 +8,11 @@ Nothing is charged, and no text is made here: `wording` does that (docs/use/expl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
+import numpy as np
 from msgspec import Struct, structs
 
 from numalign.api.attributes.intent import Intent
@@ -22,6 +24,7 @@ from numalign.kubelet.start import Kubelet
 from numalign.kubelet.state import KubeletState
 from numalign.placement.columns import nodetotals, requests
 from numalign.placement.columns.columns import UNREPORTED, Columns
+from numalign.placement.columns.directmachine import DirectMachine, FreeState
 from numalign.placement.columns.intent import Unkept
 from numalign.placement.columns.nodefacts import Assumption
 from numalign.placement.columns.noderules import NodeRules
@@ -32,6 +35,7 @@ from numalign.placement.columns.shapes import Shape, Shapes
 from numalign.placement.decisions import Code
 from numalign.placement.engine import Engine
 from numalign.placement.exact import CODES, ExactFlavour
+from numalign.placement.explain import reasons
 from numalign.placement.explain.reasons import WHOLE_NODE, Lack, NodeCause, Reason, ZoneShare
 from numalign.placement.reference import demand, status
 from numalign.placement.reference.flavour import ReferenceFlavour
@@ -41,10 +45,14 @@ from numalign.placement.rowmodel import evaluate
 from numalign.placement.rowmodel import state as rowstate
 from numalign.placement.rowmodel.causes import Cause, Shortfall, Want
 from numalign.placement.rowmodel.evaluate import RowVerdict, Verdict
+from numalign.placement.rules.rule import Rows
+from numalign.placement.verdicts.verdicts import VerdictTable
 
 ONE_ZONE = "single-numa-node"
 BY_SIZE = frozenset({Cause.DIFFERENT_ZONE_COUNTS, Cause.PARTIAL_CORES, Cause.NOT_WHOLE_BYTES})
 """Causes that do not depend on free amounts."""
+BY_AMOUNTS: Final = frozenset({Code.TOTALS, Code.DOES_NOT_FIT})
+"""Codes of nodes that may be too small as well as too full."""
 
 
 class RefusedPod(Struct, frozen=True):
@@ -66,7 +74,7 @@ def of_shortfall(
 ) -> Reason:
     """The row model's shortfall as a reason, with names instead of numbers."""
     rules, step = asked.rules, shortfall.step
-    waits = shortfall.cause is Cause.UNSETTLED_PODS
+    waits = shortfall.cause in (Cause.UNSETTLED_PODS, Cause.TERMINATING_PODS)
     lacks = tuple(_lack(asked, shortfall.cause, want) for want in shortfall.wants)
     return Reason(
         code=code,
@@ -86,24 +94,36 @@ def of_shortfall(
     )
 
 
-def of_totals(columns: Columns, row: int, totals: PodRequests) -> Reason:
-    """The reason of a node whose totals do not suffice; resources that suffice are left out."""
-    if not columns.most_pods[row]:
-        return Reason(code=Code.TOTALS, cause=NodeCause.NO_NODE, structural=True)
-    requested, offered = columns.requested[row].tolist(), columns.offered[row].tolist()
-    left = {column: offered[column] - requested[column] for column, _ in totals.pairs}
-    return _of_lacks(
+def _of_empty(asked: RefusedPod, shortfall: Shortfall) -> Reason:
+    """The reason of a node that has no other pod: its amounts are all that there ever is."""
+    reason = of_shortfall(asked, Code.DOES_NOT_FIT, shortfall)
+    lacks = tuple(structs.replace(lack, too_large=lack.is_short) for lack in reason.lacks)
+    return structs.replace(reason, lacks=lacks, structural=True)
+
+
+def of_totals(columns: Columns, row: int, totals: PodRequests, beside: int = 0) -> Reason:
+    """The reason of a node whose totals do not suffice; resources that suffice are left out.
+
+    `beside`: so many pods of the kind are there already, though they are not charged."""
+    return _of_empty_totals(columns, row, totals) or _of_lacks(
         tuple(
-            Lack(
-                resource=columns.resources.names[column],
-                need=need,
-                most=max(0, left[column]),
-                too_large=offered[column] < need,
-            )
+            Lack(resource=columns.resources.names[column], need=need, most=max(0, left))
             for column, need in totals.pairs
-            if left[column] < need
+            if (left := columns.spare.item(row, column) - beside * need) < need
         )
     )
+
+
+def _of_empty_totals(columns: Columns, row: int, totals: PodRequests) -> Reason | None:
+    """The same if there were no pod on the node; None: the node as a whole is large enough."""
+    if not columns.most_pods[row]:
+        return Reason(code=Code.TOTALS, cause=NodeCause.NO_NODE, structural=True)
+    lacks = tuple(
+        Lack(resource=columns.resources.names[column], need=need, most=offered, too_large=True)
+        for column, need in totals.pairs
+        if (offered := columns.offered.item(row, column)) < need
+    )
+    return _of_lacks(lacks) if lacks else None
 
 
 def _of_lacks(lacks: tuple[Lack, ...]) -> Reason:
@@ -119,9 +139,12 @@ def of_kubelet(kubelet: Kubelet, state: KubeletState, pod: Pod) -> Reason | None
     # The kubelet does not read the annotations that state an intent.
     shape = Shapes().intern(structs.replace(pod, metadata=structs.replace(pod.metadata, annotations={})))
     program = requests.program(shape, facts.rules, resources)
+    asked = RefusedPod(pod, program, facts.rules, resources)
     verdict = evaluate.evaluate(rowstate.of(facts, resources), program)
     if verdict.code is Verdict.DOES_NOT_FIT and verdict.shortfall is not None:
-        asked = RefusedPod(pod, program, facts.rules, resources)
+        empty = evaluate.evaluate(rowstate.empty(facts, resources), program)
+        if empty.code is Verdict.DOES_NOT_FIT and empty.shortfall is not None:
+            return _of_empty(asked, empty.shortfall)
         return of_shortfall(asked, Code.DOES_NOT_FIT, verdict.shortfall)
     short = tuple(_short_totals(shape.totals, zonetable.of(kubelet, state).totals))
     if short:
@@ -198,16 +221,55 @@ class ExactAnswers:
         self._evaluation = flavour.evaluation
         self._pod = pod
         self._table = flavour.verdicts.table(shape)
+        self._flavour = flavour
         self._unkept: dict[int, Reason] = {}
+        self._never: dict[tuple[int, int], Reason] = {}
         self._shared: dict[tuple[object, ...], Reason] = {}
 
     def reason(self, row: int) -> Reason | None:
         code = int(self._table.codes[row])
         if code >= 0:
             return None
-        if code == Code.TOTALS:
-            return of_totals(self._columns, row, self._table.totals)
-        return self.warning(row) if code == Code.INTENT else self._shortfall(row, Code(code))
+        if code == Code.INTENT:
+            return self.warning(row)
+        if code in BY_AMOUNTS and (never := self.never(row)) is not None:
+            return never
+        return of_totals(self._columns, row, self._table.totals) if code == Code.TOTALS else self._shortfall(row, code)
+
+    def never(self, row: int) -> Reason | None:
+        totals = _of_empty_totals(self._columns, row, self._table.totals)
+        if totals is not None:
+            return totals
+        shortfall = shortfall_when_empty(self._flavour, self._table, row)
+        if shortfall is None:
+            return None
+        machine = self._flavour.machine(row)
+        if machine is not None:
+            return self.in_state(row, machine, machine.empty, structural=True)
+        key = int(self._columns.kind[row]), id(shortfall)
+        if key not in self._never:
+            self._never[key] = _of_empty(self._refused(key[0]), shortfall)
+        return self._never[key]
+
+    def never_on_any(self, rows: Rows) -> Reason | None:
+        columns, pairs = self._columns, self._table.totals.pairs
+        needed = [column for column, _ in pairs]
+        offered = columns.offered[rows][:, needed]
+        small = (offered < np.array([need for _, need in pairs], offered.dtype)).any(axis=1) | (
+            columns.most_pods[rows] == 0
+        )
+        # By a node that stands for others: how many there are of its size.
+        nodes = Counter[int]()
+        shortfalls: dict[tuple[int, int], int] = {}
+        for row in rows[~small].tolist():
+            shortfall = shortfall_when_empty(self._flavour, self._table, row)
+            if shortfall is None:
+                return None
+            nodes[shortfalls.setdefault((int(columns.kind[row]), id(shortfall)), row)] += 1
+        if small.any():
+            _, first, counts = np.unique(offered[small], axis=0, return_index=True, return_counts=True)
+            nodes.update(dict(zip(rows[small][first].tolist(), counts.tolist(), strict=True)))
+        return _most_frequent(nodes, self.never)
 
     def uncertain(self, row: int) -> Reason:
         return self._by_model(row)
@@ -228,8 +290,8 @@ class ExactAnswers:
         facts = self._mirror.facts(row)
         return facts.assumptions if facts else frozenset()
 
-    def _shortfall(self, row: int, code: Code) -> Reason:
-        if code != Code.DOES_NOT_FIT or self._columns.loose[row]:
+    def _shortfall(self, row: int, code: int) -> Reason:
+        if code != Code.DOES_NOT_FIT or self._columns.loose[row] or self._flavour.machine(row) is not None:
             return self._by_model(row)
         key = self._likeness(row)
         if key not in self._shared:
@@ -237,33 +299,96 @@ class ExactAnswers:
         return self._shared[key]
 
     def _by_model(self, row: int) -> Reason:
+        machine = self._flavour.machine(row)
+        if machine is not None:
+            free = self._flavour.direct.ledger.free(self._columns.names[row], machine)
+            # A pod that fits by zones was refused by a decision that is not known any more.
+            assumed = tuple(self.assumptions(row))
+            return self.in_state(row, machine, free) or Reason(
+                code=Code.NOT_CERTAIN, cause=Cause.UNSETTLED_PODS, assumptions=assumed
+            )
         kind = int(self._columns.kind[row])
         program = self._evaluation.program(self._table, kind)
         verdict = evaluate.evaluate(self._mirror.state(row), program)
         code, shortfall = _verdict(verdict)
-        waits = shortfall.cause is Cause.UNSETTLED_PODS
+        others: Sequence[str] = ()
+        if shortfall.cause is Cause.UNSETTLED_PODS:
+            others = [each.name for each in self._mirror.row(row).pending]
+            if not others and verdict.shortfall is None and (others := self._terminating(row)):
+                shortfall = Shortfall(cause=Cause.TERMINATING_PODS)
         return of_shortfall(
-            RefusedPod(self._pod, program, self._columns.kinds[kind], self._columns.resources),
+            self._refused(kind),
             code,
             shortfall,
-            waiting_for=[each.name for each in self._mirror.row(row).pending] if waits else (),
+            waiting_for=others,
             assumptions=self.assumptions(row),
         )
+
+    def in_state(self, row: int, machine: DirectMachine, free: FreeState, *, structural: bool = False) -> Reason | None:
+        """Why the scheduler finds nothing for the pod on a node in direct mode that is in this state; None: it does."""
+        shape, asked = self._table.shape, self._flavour.direct.decider.ask(self._table.shape, machine)
+        shortfall = self._flavour.direct.shortfall(shape, machine, free, self._columns.resources)
+        if shortfall is None:
+            return None
+        refused = self._refused(int(self._columns.kind[row]))
+        place = shortfall.step
+        policy = asked.containers[place].policy if place >= 0 else asked.policy
+        rules = structs.replace(refused.rules, policy=policy, scope=asked.scope, threads_per_core=machine.threads)
+        refused = structs.replace(refused, rules=rules)
+        if structural:
+            return _of_empty(refused, shortfall)
+        return of_shortfall(refused, Code.DOES_NOT_FIT, shortfall, assumptions=self.assumptions(row))
+
+    def _refused(self, kind: int) -> RefusedPod:
+        program = self._evaluation.program(self._table, kind)
+        return RefusedPod(self._pod, program, self._columns.kinds[kind], self._columns.resources)
+
+    def _terminating(self, row: int) -> Sequence[str]:
+        node_ledger = self._mirror.ledger.node(self._columns.names[row])
+        return [node_ledger.records[uid].name for uid in node_ledger.terminating] if node_ledger is not None else ()
 
     def _likeness(self, row: int) -> tuple[object, ...]:
         """Equal for rows with equal numbers, which refuse the pod for the same reason."""
         columns = self._columns
-        arrays = (columns.free, columns.size, columns.homeless, columns.homeless_size, columns.cells)
-        numbers = (columns.kind, columns.full_core_cpus, columns.busy, columns.split_known)
+        arrays = (columns.free, columns.homeless, columns.cells)
+        numbers = (columns.kind, columns.stock, columns.full_core_cpus, columns.busy, columns.split_known)
         amounts = (array[row].tobytes() for array in arrays)
         return (*amounts, *(int(array[row]) for array in numbers), self.assumptions(row))
 
 
 def _verdict(verdict: RowVerdict) -> tuple[Code, Shortfall]:
-    """The verdict's shortfall. A row without one fits alone and was refused beside pending pods."""
+    """The verdict's shortfall. A row without one fits alone and was refused beside pending or terminating pods."""
     if verdict.shortfall is None:
         return Code.NOT_CERTAIN, Shortfall(cause=Cause.UNSETTLED_PODS)
     return CODES[verdict.code], verdict.shortfall
+
+
+def _most_frequent(nodes: Mapping[int, int], reason: Callable[[int], Reason | None]) -> Reason | None:
+    """The reason that most nodes have, with the best amounts of them. `nodes`: by row, how many have its reason."""
+    kinds: dict[Hashable, list[Reason]] = {}
+    counts = Counter[Hashable]()
+    for row, count in nodes.items():
+        found = reason(row)
+        if found is not None:
+            kinds.setdefault(found.kind, []).append(found)
+            counts[found.kind] += count
+    return reasons.merged(kinds[max(counts, key=lambda kind: counts[kind])]) if kinds else None
+
+
+def shortfall_when_empty(flavour: ExactFlavour, table: VerdictTable, row: int) -> Shortfall | None:
+    """Why the managers refuse the pod if there is no other on the node; None: they may admit it then."""
+    kind, facts = int(flavour.columns.kind[row]), flavour.mirror.facts(row)
+    if facts is None or kind == UNREPORTED:
+        return None
+    if facts.direct is not None:
+        machine, resources = facts.direct, flavour.columns.resources
+        return flavour.direct.shortfall(table.shape, machine, machine.empty, resources)
+    known, key = table.refused_when_empty, (kind, facts.supplies.stock)
+    if key not in known:
+        empty = rowstate.empty(facts, flavour.columns.resources)
+        verdict = evaluate.evaluate(empty, flavour.evaluation.program(table, kind))
+        known[key] = verdict.shortfall if verdict.code is Verdict.DOES_NOT_FIT else None
+    return known[key]
 
 
 NOT_CERTAIN: Final = Reason(code=Code.NOT_CERTAIN, cause=NodeCause.PLUGIN)
@@ -291,6 +416,13 @@ class ReferenceAnswers:
         found = self._flavour.status(self._wanted, self._columns.names[row])
         return None if found.is_success else REASONS.get(found, NOT_CERTAIN)
 
+    def never(self, row: int) -> Reason | None:
+        """The plugin does not look at sizes."""
+        return None
+
+    def never_on_any(self, rows: Rows) -> Reason | None:
+        return None
+
     def uncertain(self, row: int) -> Reason:
         return NOT_CERTAIN
 
@@ -308,6 +440,14 @@ class Answers(Protocol):
 
     def reason(self, row: int) -> Reason | None:
         """Why the row refuses the pod; None: the row is a candidate."""
+        ...
+
+    def never(self, row: int) -> Reason | None:
+        """Why the node would refuse the pod even if there were no other on it; None: it may admit it then."""
+        ...
+
+    def never_on_any(self, rows: Rows) -> Reason | None:
+        """The same for many nodes, as most of them have it; None: one of them may admit the pod when empty."""
         ...
 
     def uncertain(self, row: int) -> Reason:

@@ -33,6 +33,8 @@ class NodeCause(StrEnum):
     POD_COUNT = "pod-count"
     PLUGIN = "plugin"
     """The reference flavour refuses; it does not say more than `role` and `scope`."""
+    NOT_COUNTED = "not-counted"
+    """There may be room for more pods; the row model was not asked any further."""
 
 
 AnyCause = Cause | NodeCause | Unkept
@@ -159,6 +161,16 @@ class Reason(Struct, frozen=True, kw_only=True, dict=True):
         return (self.threads_per_core,) if self.cause is Cause.PARTIAL_CORES else ()
 
 
+class Obstacle(Struct, frozen=True, kw_only=True):
+    """What is written on a node and keeps the pod away, by name; one of the three."""
+
+    cordoned: bool = False
+    taints: tuple[str, ...] = ()
+    """Those that the pod does not tolerate."""
+    labels: tuple[str, ...] = ()
+    """The parts of the pod's node selector and node affinity that the node does not match."""
+
+
 class HasKind(Protocol):
     @property
     def kind(self) -> Hashable: ...
@@ -242,15 +254,17 @@ class Shrinking(Suggestion, frozen=True, kw_only=True, tag="ask-for-less"):
 
 
 class Oversized(Suggestion, frozen=True, kw_only=True, tag="too-large"):
-    """No node is large enough; an empty one would be if the container requested this amount."""
+    """No node is large enough; an empty one would be if the container requested this amount.
 
-    container: str
-    resource: str
-    amount: int
-    instead_of: int
+    Without a resource: no single resource is the reason, and only another policy helps."""
+
+    container: str = ""
+    resource: str = ""
+    amount: int = 0
+    instead_of: int = 0
     fits_now: Shrinking | None = None
-    policy: str = ""
-    """Policy under which some empty node would take the pod as it is."""
+    policies: tuple[str, ...] = ()
+    """Policies under which some empty node would take the pod as it is."""
 
 
 class Relaxing(Suggestion, frozen=True, kw_only=True, tag="change-rule"):
@@ -260,6 +274,8 @@ class Relaxing(Suggestion, frozen=True, kw_only=True, tag="change-rule"):
     change: str
     """The change as a clause, such as `if it tolerated ...`."""
     nodes: tuple[str, ...]
+    is_uncordon: bool = False
+    """Whether one command on the node does it, and no pod has to change."""
 
 
 class Absent(Suggestion, frozen=True, kw_only=True, tag="no-such-resource"):

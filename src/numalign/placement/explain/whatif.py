@@ -10,29 +10,49 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from numalign.api.errors import BadObject
-from numalign.api.nrt.topologymanager import Policy
+from numalign.api.nrt.topologymanager import Policy, Scope
 from numalign.api.objects.pod import Pod
 from numalign.kubelet.demand import identity
-from numalign.placement.columns import nodetotals
+from numalign.placement.columns import intent, nodetotals, requests
 from numalign.placement.columns.columns import NONE_PENDING, UNREPORTED, VACANT
+from numalign.placement.columns.directmachine import DirectMachine
 from numalign.placement.columns.holdings import Holding
+from numalign.placement.columns.noderules import NodeRules
 from numalign.placement.columns.requests import Ask, Program
 from numalign.placement.columns.shapes import Shape
 from numalign.placement.commit.committer import NONE_COMING, CommittedPod
-from numalign.placement.decisions import LAST_RESORT
+from numalign.placement.commit.place import Path
+from numalign.placement.decisions import LAST_RESORT, Code
 from numalign.placement.engine import Engine
-from numalign.placement.exact import ExactFlavour
+from numalign.placement.exact import CODES, ExactFlavour
+from numalign.placement.explain import answers
+from numalign.placement.explain.answers import RefusedPod
+from numalign.placement.explain.reasons import Reason
+from numalign.placement.ledger import rows
 from numalign.placement.ledger.nodeledger import Row
 from numalign.placement.reference import demand
 from numalign.placement.reference.flavour import ReferenceFlavour
-from numalign.placement.rowmodel import evaluate, state
-from numalign.placement.rowmodel.evaluate import Verdict
+from numalign.placement.rowmodel.causes import Cause, Shortfall
 
 NO_HOLDERS: Final[Mapping[str, int]] = {}
 NO_PODS: Final[frozenset[str]] = frozenset()
+
+
+class Supposition(Struct, frozen=True, kw_only=True):
+    """What would be different on a node."""
+
+    without: frozenset[str] = NO_PODS
+    """Pods, by uid, that are not there."""
+    policy: Policy | None = None
+    """Another Topology Manager policy; None: as it is."""
+    scope: Scope | None = None
+
+    @property
+    def is_configuration(self) -> bool:
+        return self.policy is not None or self.scope is not None
 
 
 class WhatIf(Protocol):
@@ -56,8 +76,10 @@ class WhatIf(Protocol):
     def is_final(self, row: int) -> bool:
         """Whether a row that fits by its code certainly admits the pod: no pod is pending, and amounts decide."""
 
-    def admits_under(self, row: int, policy: Policy) -> bool:
-        """Whether the node would admit the pod with this Topology Manager policy, and no other pod on it."""
+    def reason(self, row: int, supposed: Supposition) -> Reason | None:
+        """Why the zones of the node would refuse the pod then; None: they would certainly admit it.
+
+        The row has a report. Pods that stay keep their zones, as they do when a kubelet restarts."""
 
     def pending(self, row: int) -> frozenset[str]:
         """Uids of pods that are pending on the node."""
@@ -89,10 +111,7 @@ class ExactWhatIf:
         others = [nodetotals.totals(self._engine.shape(other), columns).pairs for other in beside]
         if int(columns.pods[row]) - len(gone) + len(others) >= int(columns.most_pods[row]):
             return False
-        left = {
-            column: columns.offered.item(row, column) - columns.requested.item(row, column) - amount
-            for column, amount in self._table.totals.pairs
-        }
+        left = {column: columns.spare.item(row, column) - amount for column, amount in self._table.totals.pairs}
         for sign, pairs in (*((1, each) for each in gone), *((-1, each) for each in others)):
             for column, amount in pairs:
                 if column in left:
@@ -103,6 +122,9 @@ class ExactWhatIf:
         kind = int(self._columns.kind[row])
         if not self._is_allowed(kind):
             return False
+        machine = self._flavour.machine(row)
+        if machine is not None:
+            return self._admits_directly(row, machine, (*beside, self._pod), without)
         if self._asks_nothing(kind):
             return True
         with self._mirror.ledger.without(without):
@@ -110,6 +132,10 @@ class ExactWhatIf:
 
     def leaves_room(self, row: int, leaving: Collection[str], promised: Sequence[Pod]) -> bool:
         kind = int(self._columns.kind[row])
+        machine = self._flavour.machine(row)
+        if machine is not None:
+            hopeful = [other for other in promised if self._admits_directly(row, machine, (other,), leaving)]
+            return self._admits_directly(row, machine, (self._pod, *hopeful), leaving)
         own = None if self._asks_nothing(kind) else self._placed(self._pod, self._mirror.row(row), {})
         if own is None:
             return True
@@ -117,10 +143,13 @@ class ExactWhatIf:
             supposed = self._row(row, changed=bool(leaving))
             # A nominated pod that would not be admitted anyway does not count.
             hopeful = [other for other in promised if self._admits_all(supposed, (other,))]
-            return self._admits_all(_with(supposed, own), hopeful, {identity(self._pod): self._pod})
+            return self._admits_all(self._with(supposed, own), hopeful, {identity(self._pod): self._pod})
 
     def holders(self, row: int) -> Mapping[str, int]:
         node_ledger = self._mirror.ledger.node(self._columns.names[row])
+        machine = self._flavour.machine(row)
+        if machine is not None:
+            return dict.fromkeys(self._flavour.direct.ledger.pods(self._columns.names[row]), machine.every_zone)
         if node_ledger is None or self._asks_nothing(int(self._columns.kind[row])):
             return NO_HOLDERS
         everywhere = (1 << len(node_ledger.zones)) - 1
@@ -136,30 +165,45 @@ class ExactWhatIf:
         kind = int(self._columns.kind[row])
         if not self._is_allowed(kind):
             return False
-        facts = self._mirror.facts(row)
-        if facts is None or self._asks_nothing(kind):
-            return True
-        known, key = self._table.possible, (kind, facts.supplies.stock)
-        if key not in known:
-            verdict = evaluate.evaluate(state.empty(facts, self._columns.resources), self._program(kind))
-            known[key] = verdict.code is not Verdict.DOES_NOT_FIT
-        return known[key]
+        is_easy = self._flavour.machine(row) is None and self._asks_nothing(kind)
+        return is_easy or answers.shortfall_when_empty(self._flavour, self._table, row) is None
 
     def is_final(self, row: int) -> bool:
         columns = self._columns
-        if columns.kind[row] == UNREPORTED:
+        if columns.kind[row] == UNREPORTED or self._flavour.machine(row) is not None:
             return True
         code = int(self._table.codes[row])
         return bool(code > LAST_RESORT and not columns.loose[row] and columns.pending_shape[row] == NONE_PENDING)
 
-    def admits_under(self, row: int, policy: Policy) -> bool:
-        if self._columns.kind[row] == UNREPORTED:
-            return False
-        with self._mirror.ledger.without(self.known(row)):
-            there = self._mirror.row(row)
-        rules = structs.replace(there.facts.rules, policy=policy)
-        supposed = structs.replace(there, facts=structs.replace(there.facts, rules=rules))
-        return self._placed(self._pod, supposed, {}) is not None
+    def reason(self, row: int, supposed: Supposition) -> Reason | None:
+        machine = self._flavour.machine(row)
+        if machine is not None:
+            return self._direct_reason(row, machine, supposed)
+        with self._mirror.ledger.without(supposed.without):
+            there = self._row(row, changed=bool(supposed.without))
+            rules = _under(there.facts.rules, supposed)
+            program = requests.program(self._shape, rules, self._columns.resources)
+            judged = intent.judge(self._shape.intent, rules, program)
+            if judged.unkept is not None and not judged.allowed:
+                return answers.of_wish(self._shape.intent, judged.unkept, rules)
+            row_then = structs.replace(there, facts=structs.replace(there.facts, rules=rules))
+            placement = self._flavour.committer.placement(self._pod, self._shape, row_then)
+        verdict = placement.verdict
+        # Pods that have not arrived may get other zones once pods are gone.
+        is_settled = not supposed.without or not there.pending
+        if placement.path is Path.KUBELET_MODEL and supposed.is_configuration:
+            # The kubelet model has the configuration that the node reports.
+            code, shortfall = Code.NOT_DECIDED, Shortfall(cause=Cause.CPU_IDS)
+        elif verdict.fits and is_settled:
+            return None
+        elif verdict.fits:
+            code, shortfall = Code.NOT_CERTAIN, Shortfall(cause=Cause.UNSETTLED_PODS)
+        else:
+            code = CODES[verdict.code]
+            shortfall = verdict.shortfall or Shortfall(cause=Cause.UNSETTLED_PODS)
+        asked = RefusedPod(self._pod, program, rules, self._columns.resources)
+        waiting = [each.name for each in there.pending]
+        return answers.of_shortfall(asked, code, shortfall, waiting_for=waiting, assumptions=there.facts.assumptions)
 
     def pending(self, row: int) -> frozenset[str]:
         node_ledger = self._mirror.ledger.node(self._columns.names[row])
@@ -168,6 +212,22 @@ class ExactWhatIf:
     def known(self, row: int) -> frozenset[str]:
         node_ledger = self._mirror.ledger.node(self._columns.names[row])
         return frozenset(node_ledger.records) if node_ledger is not None else NO_PODS
+
+    def _admits_directly(self, row: int, machine: DirectMachine, pods: Sequence[Pod], without: Collection[str]) -> bool:
+        """Whether the node in direct mode has room for these pods, one after the other."""
+        try:
+            shapes = [self._shape if pod is self._pod else self._engine.shape(pod) for pod in pods]
+        except BadObject:
+            return False
+        return self._flavour.direct.admits(self._columns.names[row], machine, shapes, without)
+
+    def _direct_reason(self, row: int, machine: DirectMachine, supposed: Supposition) -> Reason | None:
+        """In direct mode the kubelet's policy and scope do not matter."""
+        found = answers.ExactAnswers(self._flavour, self._pod, self._shape)
+        if not self._is_allowed(int(self._columns.kind[row])):
+            return found.warning(row)
+        node = self._columns.names[row]
+        return found.in_state(row, machine, self._flavour.direct.ledger.without(node, machine, supposed.without))
 
     def _asks_nothing(self, kind: int) -> bool:
         return kind == UNREPORTED or not any(map(_is_something, _asks(self._program(kind))))
@@ -192,8 +252,11 @@ class ExactWhatIf:
             committed = self._placed(pod, row, known)
             if committed is None:
                 return False
-            row, known[identity(pod)] = _with(row, committed), pod
+            row, known[identity(pod)] = self._with(row, committed), pod
         return True
+
+    def _with(self, row: Row, committed: CommittedPod) -> Row:
+        return rows.with_pending(row, committed.holding, committed.revised, self._columns.resources)
 
     def _placed(self, pod: Pod, row: Row, coming: Mapping[str, Pod]) -> CommittedPod | None:
         try:
@@ -228,8 +291,12 @@ class PluginWhatIf:
     def is_final(self, row: int) -> bool:
         return True
 
-    def admits_under(self, row: int, policy: Policy) -> bool:
-        return False
+    def reason(self, row: int, supposed: Supposition) -> Reason | None:
+        """The plugin reads policy and scope from the report alone."""
+        if supposed.is_configuration:
+            return answers.NOT_CERTAIN
+        found = self._flavour.status_without(self._wanted, row, supposed.without)
+        return None if found.is_success else answers.REASONS.get(found, answers.NOT_CERTAIN)
 
     def pending(self, row: int) -> frozenset[str]:
         return NO_PODS
@@ -238,10 +305,10 @@ class PluginWhatIf:
         return NO_PODS
 
 
-def _with(row: Row, committed: CommittedPod) -> Row:
-    """The row with one more pending pod."""
-    revised = _revised(row, {each.uid: each for each in committed.revised})
-    return structs.replace(revised, pending=(*revised.pending, committed.holding))
+def _under(rules: NodeRules, supposed: Supposition) -> NodeRules:
+    if not supposed.is_configuration:
+        return rules
+    return structs.replace(rules, policy=supposed.policy or rules.policy, scope=supposed.scope or rules.scope)
 
 
 def _revised(row: Row, holdings: Mapping[str, Holding]) -> Row:

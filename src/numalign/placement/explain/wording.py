@@ -6,9 +6,11 @@ says a reason in the words of NodeResourceTopologyMatch and kube-scheduler. No o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from numalign.api.attributes.directresult import DirectResult
+from numalign.api.attributes.directspec import DirectSpec
 from numalign.api.objects.meta import OwnerReference
 from numalign.kubelet.demand import Role
 from numalign.placement.columns.intent import Unkept
@@ -23,6 +25,7 @@ from numalign.placement.explain.reasons import (
     Group,
     Lack,
     NodeCause,
+    Obstacle,
     Oversized,
     Reason,
     Relaxing,
@@ -35,12 +38,15 @@ from numalign.placement.rowmodel.causes import Cause
 MOST_NAMES: Final = 3
 """Pods and nodes that a sentence names; more are counted."""
 
+MILLI: Final = 1000
+EVEN_EMPTY: Final = ", even when empty"
 NO_NODES: Final = "no nodes available to schedule pods"
 """kube-scheduler's words."""
 WITHOUT_REPORT: Final = (
     "placed without topology data: the node has no topology report, so its kubelet may reject the pod"
 )
 CANNOT_SAY: Final = "cannot say: the node has no topology report, and it rejected this very pod"
+DECIDED: Final = "decided in direct mode: {}"
 PROMISED: Final = "node(s) keep their zones for nominated pods"
 REJECTED: Final = "node(s) turned away pods like this one"
 REJECTED_REPLICAS: Final = "node(s) keep turning away replicas of the same owner"
@@ -50,11 +56,15 @@ NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 """kube-scheduler's words."""
 NO_ZONES: Final = "cannot align the pod even without pods of lower priority"
 NOT_ENDED: Final = "node(s) have pods that have not ended yet"
+UNTRIED: Final = "may fit; it was not tried, because too many nodes hang on pods to come"
+NOT_ENOUGH_LEFT: Final = "the node as a whole has not enough left"
+FOR_OTHERS: Final = "the pod is for other nodes"
 NOT_NEEDED: Final = "node(s) may take the pod without preemption"
 
 SHORT: Final = "{subject} needs {need} {in_zones}, best {zones_have} {most}{ever}"
-SHORT_ON_NODE: Final = "{subject} needs {need}, at most {most} free on a node"
-TOGETHER: Final = "{subject} needs {need} {in_zones}, and no {zones_have} room for it"
+SHORT_ON_NODE: Final = "{subject} needs {need}, {at_most} free on a node"
+EMPTY_TOO_SMALL: Final = "{subject} needs {need}, a node has {at_most}{ever}"
+TOGETHER: Final = "{subject} needs {need} {in_zones}, and no {zones_have} room for it{never}"
 AFTER_INIT: Final = "{subject} needs {need} {in_zones}, and the zones of its init containers have no room for it"
 BOUND_ZONES: Final = (
     "{subject} needs {need} {in_zones}, and other pods' memory binds zones that have room to other zones"
@@ -81,12 +91,16 @@ SENTENCES: Final[Mapping[AnyCause, str]] = {
     Cause.TOO_LITTLE_MEMORY: "{subject} needs {need}, which the zones that it is aligned to do not have",
     Cause.MEMORY_GROUP: "{subject} needs memory of several zones, some of which are bound to other zones by other pods",
     Cause.NO_HEALTHY_DEVICE: "{subject} needs {need}, and no such device is healthy",
-    Cause.PARTIAL_CORES: "{subject} needs {need}, but only whole cores of {threads} CPUs are given out",
+    Cause.PARTIAL_CORES: (
+        "{subject} needs {need}, but only whole cores of {threads} CPUs are given out: ask for {whole}"
+    ),
     Cause.TOO_FEW_FULL_CORES: "{subject} needs {need} on whole cores, and fewer such cores are free",
     Cause.BUDGET_USED_UP: "the pod's own resources leave nothing for containers without a share of their own",
     Cause.NOT_WHOLE_BYTES: "{subject} asks for a fraction of a byte",
     Cause.UNEVEN_SHARES: "{subject} needs CPUs that cannot be divided among its zones",
+    Cause.KEPT_APART: "{subject} must not share NUMA zones with pods there, and others have no room for {need}",
     Cause.UNSETTLED_PODS: "{subject} fits or not depending on where other pods settle{pods}",
+    Cause.TERMINATING_PODS: "{subject} fits or not depending on when terminating pods end{pods}",
     Cause.SIZE_UNKNOWN: "{subject} fits or not depending on the zone of {resources} that the report leaves out",
     Cause.GROUPS_UNKNOWN: "{subject} fits or not depending on memory groups, which the report does not tell",
     Cause.CORES_UNKNOWN: "{subject} fits or not depending on cores and sockets, which the report does not tell",
@@ -96,11 +110,14 @@ SENTENCES: Final[Mapping[AnyCause, str]] = {
     Cause.MEMORY_TYPE_UNKNOWN: "{subject} is not decided: it asks for a type of memory that the node does not report",
     Cause.NEVER_ENDS: "{subject} is not decided: the kubelet would never end looking for its CPUs",
     NodeCause.NO_NODE: "there is a topology report, but no node that takes pods",
-    NodeCause.TOTALS: "the pod requests {need}, at most {most} left on a node{ever}",
+    NodeCause.TOTALS: "the pod requests {need}, {at_most} left on a node",
     NodeCause.POD_COUNT: "no more pods are allowed on a node",
+    NodeCause.NOT_COUNTED: "not counted any further: amounts alone do not decide, and too many nodes are like that",
     NodeCause.PLUGIN: "NodeResourceTopologyMatch refuses: {reference}",
     Unkept.NO_REPORT: "the pod's annotations ask for {wish}, and there is no topology report",
     Unkept.POLICY: "the pod's annotations ask for {wish}, and policy {policy} is too weak for it",
+    Unkept.NOT_DIRECT: "the pod's annotations ask for {wish}, which needs a node in direct mode",
+    Unkept.NOT_ENFORCED: "the pod's annotations ask for {wish}, which the node's agent cannot enforce",
     Unkept.SCOPE: "the pod's annotations ask for {wish}, and the node has scope {scope} with policy {policy}",
 }
 
@@ -120,6 +137,10 @@ ASSUMPTIONS: Final[Mapping[Assumption, str]] = {
     Assumption.PLACEMENTS_UNKNOWN: "zones of running pods not reported; predicted instead",
     Assumption.NO_REPORT: "no usable topology report; alignment not looked at",
     Assumption.REPORT_DELETED: "topology report deleted; the last known zones stay in force",
+    Assumption.DIRECT_NOT_POSSIBLE: (
+        "the agent offers direct mode, but the kubelet's CPU, memory and topology managers are not all off, or the "
+        "report has no cores; predict mode applies"
+    ),
     Assumption.KUBELET_AWAY: "the kubelet did not answer the agent; the last known zones stay in force",
 }
 
@@ -169,7 +190,25 @@ def assumption(what: Assumption, nodes: int) -> str:
 
 
 def headline(fitting: int, nodes: int) -> str:
-    return f"{fitting} of {counted(nodes, 'node')} can take the pod"
+    return f"{fitting:,} of {counted(nodes, 'node')} can take the pod"
+
+
+def headline_never(nodes: int) -> str:
+    return f"none of {counted(nodes, 'node')} can take the pod, even when empty"
+
+
+def never(reason: Reason) -> str:
+    """Of a pod that every node would refuse even without other pods."""
+    return f"The pod fits on no node, even when empty: {sentence(reason).removesuffix(EVEN_EMPTY)}."
+
+
+def obstacle(found: Obstacle) -> str:
+    """Why nodes refuse the pod that have this obstacle."""
+    if found.cordoned:
+        return "cordoned (SchedulingDisabled)"
+    if found.taints:
+        return f"untolerated taint{'s' * (len(found.taints) > 1)} {_few(found.taints)}"
+    return f"does not match the pod's node selector or affinity: {_few(found.labels)}"
 
 
 def reference(reason: Reason) -> str:
@@ -196,6 +235,15 @@ def of_zones(reason: Reason) -> str:
         return known
     # The plugin has one text for everything that is not certain, and it blames the report.
     return ours if known == STALE else f"{known} ({ours})"
+
+
+def decided(result: DirectResult) -> str:
+    """What the Event says of a pod on a node in direct mode."""
+    parts = []
+    for each in result.containers:
+        zones = f"NUMA {', '.join(map(str, each.zones))}" if each.zones else "no NUMA zone"
+        parts.append(f"{each.name} on {f'CPUs {each.cpuset}' if each.cpuset else 'shared CPUs'} of {zones}")
+    return DECIDED.format(_few(parts))
 
 
 def zones_ignored(profile: str, plugin: str) -> str:
@@ -225,6 +273,34 @@ def contested(node: str, others: int) -> str:
     )
 
 
+def unattended(scheduler: str, traces: Sequence[str], seconds: float | None, bound: Sequence[str], lease: str) -> str:
+    """Of a pending pod that carries no trace of a scheduler. `bound`: names under which other pods have a node."""
+    since = f" in {seconds:,.0f} s" if seconds is not None else ""
+    said = f"no scheduler has looked at the pod{since}: it has no {' and no '.join(traces)}"
+    if lease:
+        return f"{said}; {lease}"
+    if scheduler in bound:
+        return f"{said}; other pods were scheduled under the name {scheduler}"
+    known = f"pods here were scheduled under {_few(bound)}" if bound else "no pod here was scheduled yet"
+    return f"{said}. Does a scheduler named {scheduler} run? {known[0].upper()}{known[1:]}"
+
+
+def lease(name: str, holder: str, age: float | None, *, is_current: bool) -> str:
+    """Of the Lease that bears the name of a pod's scheduler."""
+    renewed = f", renewed {age:,.0f} s ago" if age is not None else ""
+    if is_current:
+        return f"its scheduler runs (lease {name} is held by {holder}{renewed})"
+    return f"its scheduler does not run: lease {name} is not held" + (f" any more{renewed}" if holder else "")
+
+
+def preempts(node: str, pods: Sequence[str], priorities: tuple[int, int], violations: int) -> str:
+    """Of a pod that gets a node once pods of lower priority are evicted. `priorities`: their lowest and highest."""
+    budgets = f", {violations} of them against disruption budgets" if violations else ""
+    lowest, highest = priorities
+    whose = f"of priority {lowest}" + (f" to {highest}" if highest != lowest else "")
+    return f"would preempt {counted(len(pods), 'pod')} {whose} on {node}{budgets}: {_few(_short(pods))}"
+
+
 def final(owner: OwnerReference | None) -> str:
     """What becomes of a pod that its node rejected."""
     if owner is not None:
@@ -241,7 +317,7 @@ def rejected(node: str, reason: str, pause: float, owner: OwnerReference | None 
 
 
 def counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    return f"{count} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def _template(reason: Reason) -> str:
@@ -252,6 +328,8 @@ def _template(reason: Reason) -> str:
         return SHORT if _is_one_short(reason) else TOGETHER
     if reason.cause is Cause.MEMORY_GROUP and any(lack.zones for lack in reason.named_lacks):
         return BOUND_ZONES
+    if _is_one_short(reason) and reason.named_lacks[0].too_large and not reason.named_lacks[0].zones:
+        return EMPTY_TOO_SMALL
     special = WHERE_SHORT if _is_one_short(reason) else {} if reason.named_lacks else WITHOUT_AMOUNTS
     return special.get(reason.cause, SENTENCES[reason.cause])
 
@@ -268,12 +346,15 @@ def _readable(reason: Reason) -> Mapping[str, object]:
         "subject": SUBJECTS[reason.role].format(reason.container),
         "need": joined([named(lack.resource, lack.need, up=True) for lack in lacks]),
         "most": bare(lacks[0].resource, lacks[0].most or 0) if lacks else "",
+        "at_most": f"at most {bare(lacks[0].resource, lacks[0].most)}" if lacks and lacks[0].most else "none",
         "in_zones": _in_zones(zones, together=together),
         "zones_have": "zone has" if zones == 1 else f"{zones} zones have",
         "counts": _counts(lacks),
-        "ever": " (too small even when empty)" if lacks and lacks[0].too_large else "",
+        "ever": EVEN_EMPTY if lacks and lacks[0].too_large else "",
+        "never": EVEN_EMPTY if reason.structural else "",
         "resources": joined([lack.resource for lack in lacks]) or "resources",
         "threads": reason.threads_per_core,
+        "whole": _whole_cores(reason),
         "pods": _names(reason.waiting_for),
         "wish": _wish(reason),
         "policy": reason.policy,
@@ -284,8 +365,17 @@ def _readable(reason: Reason) -> Mapping[str, object]:
 
 def _in_zones(zones: int, *, together: bool) -> str:
     if together:
-        return "in the same zone" if zones == 1 else f"in the same {zones} zones"
-    return "in one zone" if zones == 1 else f"in {zones} zones"
+        return "in the same NUMA zone" if zones == 1 else f"in the same {zones} NUMA zones"
+    return "in one NUMA zone" if zones == 1 else f"in {zones} NUMA zones"
+
+
+def _whole_cores(reason: Reason) -> str:
+    """The amounts of CPUs next to what is needed that make whole cores."""
+    if not reason.lacks:
+        return "a multiple"
+    threads = reason.threads_per_core
+    below = reason.lacks[0].need // MILLI // threads * threads
+    return f"{below} or {below + threads}" if below else f"{threads}"
 
 
 def _counts(lacks: Sequence[Lack]) -> str:
@@ -301,7 +391,22 @@ def _wish(reason: Reason) -> str:
         return "alignment"
     scope = f"scope {wish.scope}" if wish.scope else ""
     strictness = f"strictness {wish.strictness}" if wish.strictness else ""
-    return joined([part for part in (scope, strictness) if part])
+    return joined([part for part in (scope, strictness, *_direct_wishes(wish.direct)) if part]) or "alignment"
+
+
+def _direct_wishes(spec: DirectSpec) -> Iterator[str]:
+    if spec.policy is not None:
+        yield f"policy {spec.policy}"
+    if spec.scope is not None:
+        yield f"scope {spec.scope}"
+    if spec.exclusive:
+        yield "zones of its own"
+    if spec.enforce_memory:
+        yield "memory limited to its zones"
+    if spec.excluded or spec.policies:
+        yield "alignment of some containers"
+    if spec.required_cpus or spec.cpu_exclusion != "None":
+        yield "a choice of CPUs"
 
 
 def _names(pods: Sequence[str]) -> str:
@@ -342,14 +447,17 @@ def _freeing(found: Freeing) -> str:
 
 
 def _oversized(found: Oversized) -> str:
-    parts = [f"no node is big enough, even when empty: ask for {_instead(found, at_most=True)}"]
+    never, wider = "it fits on no node, even when empty: ", f"use nodes with policy {' or '.join(found.policies)}"
+    if not found.resource:
+        return never + wider
+    parts = [f"{never}ask for {_instead(found, at_most=True)}"]
     now = found.fits_now
     if now is not None and now.amount == found.amount:
         parts.append(f" (which would fit {_on(now.nodes)} now)")
     elif now is not None:
         parts.append(f" ({bare(now.resource, now.amount)} would fit {_on(now.nodes)} now)")
-    if found.policy:
-        parts.append(f", or use nodes with policy {found.policy}")
+    if found.policies:
+        parts.append(f", or {wider}")
     return "".join(parts)
 
 
@@ -361,15 +469,18 @@ def _instead(found: Shrinking | Oversized, *, at_most: bool = False) -> str:
 
 
 def _on(nodes: Sequence[str]) -> str:
-    """Names the node, or counts the nodes."""
-    return f"on {nodes[0]}" if len(nodes) == 1 else f"on {len(nodes)} nodes ({_few(nodes)})"
+    """Names the nodes; counts them as well if there are many."""
+    return f"on {_few(nodes)}" if len(nodes) <= MOST_NAMES else f"on {len(nodes):,} nodes ({_few(nodes)})"
 
 
 def _pods(names: Sequence[str]) -> str:
-    shown = [name.removeprefix("default/") for name in names]
-    return f"pod{'s' * (len(names) != 1)} {_few(shown)}"
+    return f"pod{'s' * (len(names) != 1)} {_few(_short(names))}"
+
+
+def _short(names: Sequence[str]) -> list[str]:
+    return [name.removeprefix("default/") for name in names]
 
 
 def _few(names: Sequence[str]) -> str:
     more = len(names) - MOST_NAMES
-    return joined([*names[:MOST_NAMES], *([f"{more} more"] if more > 0 else [])])
+    return joined([*names[:MOST_NAMES], *([f"{more:,} more"] if more > 0 else [])])

@@ -1,14 +1,15 @@
 """Chooses what to suggest for a pod that no node takes: the best suggestion first.
 
-`numalign explain` calls `found`. Freeing few pods and asking for a little less come before changes of rules, and those
-before freeing many pods or asking for much less."""
+`numalign explain` calls `found`. Uncordoning a node comes first, because it touches no pod. Freeing few pods and asking
+for a little less come before other changes of rules, and those before freeing many pods or asking for much less."""
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Final
 
 from numalign.placement.explain import wording
-from numalign.placement.explain.reasons import AnySuggestion, Freeing, Shrinking, Waiting
+from numalign.placement.explain.reasons import AnySuggestion, Freeing, Relaxing, Shrinking, Waiting
 from numalign.placement.rowmodel.causes import Cause
 from numalign.scheduler.choose.choose import AttemptContext
 from numalign.scheduler.explain import freepods, relax, shrink
@@ -18,6 +19,9 @@ from numalign.scheduler.profiles import Profile
 
 NODES_TRIED: Final = 6
 """Number of closest nodes on which freeing pods is tried."""
+CHANGES: Final = (Freeing, Shrinking, Relaxing)
+"""Suggestions of which each alone helps."""
+MOST_SAID: Final = 3
 FEW: Final = 3
 """Number of pods up to which freeing them counts as easy."""
 MOST: Final = 0.5
@@ -33,21 +37,27 @@ def found(explained: Explained, profile: Profile, around: AttemptContext) -> tup
     relaxed, too_large = relax.found(explained, search), shrink.oversized(explained, search, smaller)
     if too_large is not None:
         smaller = None
-    each = (too_large, freed, smaller, relaxed, _waiting(explained))
+    each = (too_large, freed, smaller, *relaxed, _waiting(explained))
     return tuple(sorted(filter(None, each), key=_cost))
 
 
 def line(found: tuple[AnySuggestion, ...]) -> str:
-    """The best suggestion as one line; empty: there is none."""
+    """The best suggestions as one line; empty: there is none."""
     if not found:
         return ""
     first, *others = found
-    said = wording.suggestion(first)
-    other = next((each for each in others if isinstance(first, Freeing) and isinstance(each, Shrinking)), None)
-    return f"{said}; {wording.suggestion(other).replace('would fit', 'or', 1)}" if other is not None else said
+    also = filter(_is_specific, others) if isinstance(first, CHANGES) else ()
+    said = (wording.suggestion(each).replace("would fit", "or", 1) for each in islice(also, MOST_SAID - 1))
+    return "; ".join([wording.suggestion(first), *said])
+
+
+def _is_specific(each: AnySuggestion) -> bool:
+    return isinstance(each, CHANGES) and not (isinstance(each, Relaxing) and each.plugin not in relax.SPECIAL)
 
 
 def _cost(each: AnySuggestion) -> int:
+    if isinstance(each, Relaxing) and each.is_uncordon:
+        return 0
     if isinstance(each, Freeing):
         return 1 if len(each.pods) <= FEW else 4
     if isinstance(each, Shrinking):

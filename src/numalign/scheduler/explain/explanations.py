@@ -20,11 +20,12 @@ from numalign.api.errors import BadObject
 from numalign.api.objects import qos, requests
 from numalign.api.objects.pod import Pod
 from numalign.kubelet import refusals
+from numalign.placement.columns.intent import Unkept
 from numalign.placement.columns.nodefacts import Assumption
 from numalign.placement.decisions import Code
 from numalign.placement.explain import answers, nodeview, reasons, whatif, wording
 from numalign.placement.explain.nodeview import Tenant
-from numalign.placement.explain.reasons import Group, Reason
+from numalign.placement.explain.reasons import Group, Obstacle, Reason
 from numalign.placement.facts import Forecast
 from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit
 from numalign.placement.rules.rule import Refusal, Rows
@@ -33,6 +34,7 @@ from numalign.scheduler.choose import filtering
 from numalign.scheduler.choose.choose import Attempt, AttemptContext
 from numalign.scheduler.choose.cluster import Cluster
 from numalign.scheduler.choose.filtering import Filtered, Refused
+from numalign.scheduler.explain import obstacles
 from numalign.scheduler.preempt import preemption
 from numalign.scheduler.profiles import ZONES, Profile
 
@@ -48,12 +50,21 @@ class RejectedNodes(Struct, frozen=True, kw_only=True, dict=True):
     """The messages of kube-scheduler's plugins."""
     reason: Reason | None = None
     """The reason with amounts; None: the plugin's refusal is not about amounts."""
+    obstacle: Obstacle | None = None
+    """What on the node the plugin refuses for, where it can be named."""
     unresolvable: bool = False
     """Whether the plugin would refuse the pod on the empty node, too."""
 
     @property
     def sentence(self) -> str:
-        return wording.sentence(self.reason) if self.reason is not None else ", ".join(self.texts)
+        if self.reason is not None:
+            return wording.sentence(self.reason)
+        return wording.obstacle(self.obstacle) if self.obstacle is not None else ", ".join(self.texts)
+
+    @property
+    def is_never(self) -> bool:
+        """Whether the node is too small, whatever runs there."""
+        return self.reason is not None and self.reason.structural and not isinstance(self.reason.cause, Unkept)
 
     @cached_property
     def distance(self) -> tuple[int, float]:
@@ -65,7 +76,7 @@ class RejectedNodes(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def kind(self) -> tuple[object, ...]:
-        return self.plugin, *(self.texts if self.reason is None else self.reason.kind)
+        return self.plugin, self.obstacle, *(self.texts if self.reason is None else self.reason.kind)
 
 
 Cause = Group[RejectedNodes]
@@ -105,12 +116,21 @@ class Explained(Struct, frozen=True, kw_only=True, dict=True):
         """Refusing nodes, ordered by how little they lack."""
         return tuple(sorted(self.refused, key=lambda node: (*self.refused[node].distance, node)))
 
+    @cached_property
+    def never(self) -> Reason | None:
+        """The reason of most nodes, if every node would refuse the pod even when empty."""
+        if self.fits or not self.refused or not all(each.is_never for each in self.refused.values()):
+            return None
+        return self.causes[0].answer.reason
+
     @property
     def headline(self) -> str:
         if self.problem is not None:
             return self.problem.sentence
         if not self.nodes:
             return wording.NO_NODES
+        if self.never is not None:
+            return wording.headline_never(self.nodes)
         return wording.headline(len(self.fitting) + len(self.untried), self.nodes)
 
     @property
@@ -161,7 +181,7 @@ class _Zones:
     """Asks the engine which of the nodes that pass the filter plugins are certain to admit the pod."""
 
     def __init__(self, attempt: Attempt, cluster: Cluster) -> None:
-        self._names = cluster.engine.names
+        self._names, self._cluster = cluster.engine.names, cluster
         self._attempt = attempt
         self._answers = answers.of(cluster.engine, attempt.pod)
         self._whatif = whatif.of(cluster.engine, attempt.pod, attempt.shape)
@@ -174,16 +194,18 @@ class _Zones:
 
     def ignore(self, found: Filtered) -> None:
         """Accepts the nodes that pass the filter plugins, for a profile that does not check zones."""
-        self._refuse(found)
+        self._refuse(found, zones=False)
         self.fitting += [self._names[row] for row in found.fitting.tolist()]
 
-    def _refuse(self, found: Filtered) -> None:
+    def _refuse(self, found: Filtered, *, zones: bool) -> None:
         for plugin, said, rows in found.tallies():
             for row in rows.tolist():
-                self.refused[self._names[row]] = self.stock(plugin, said, row)
+                never = self._answers.never(row) if zones else None
+                # What the plugin says does not matter of a node that could not take the pod anyway.
+                self.refused[self._names[row]] = self._rejected(never) if never else self.stock(plugin, said, row)
 
     def ask(self, found: Filtered) -> None:
-        self._refuse(found)
+        self._refuse(found, zones=True)
         kept_off = self._attempt.kept_off
         for row in found.fitting.tolist():
             if row in kept_off:
@@ -207,7 +229,14 @@ class _Zones:
         """A rule's refusal, with amounts where the node has not enough left as a whole."""
         found = self._answers.reason(row) if plugin == NodeResourcesFit.name else None
         reason = found if found is not None and found.code is Code.TOTALS else None
-        return RejectedNodes(plugin=plugin, texts=said.reasons, reason=reason, unresolvable=said.unresolvable)
+        node = self._cluster.node_named(self._names[row])
+        return RejectedNodes(
+            plugin=plugin,
+            texts=said.reasons,
+            reason=reason,
+            obstacle=obstacles.of(plugin, self._attempt.pod, node) if node is not None else None,
+            unresolvable=said.unresolvable,
+        )
 
     def assumptions(self, rows: Rows) -> Mapping[Assumption, int]:
         return Counter(each for row in rows.tolist() for each in self._answers.assumptions(row))
@@ -233,9 +262,10 @@ class _Zones:
 
     def _rejected(self, reason: Reason) -> RejectedNodes:
         if id(reason) not in self._shared:
+            plugin = NodeResourcesFit.name if reason.code is Code.TOTALS else ZONES
             texts = (wording.reference(reason),)
             self._shared[id(reason)] = RejectedNodes(
-                plugin=ZONES, texts=texts, reason=reason, unresolvable=reason.structural
+                plugin=plugin, texts=texts, reason=reason, unresolvable=reason.structural
             )
         return self._shared[id(reason)]
 

@@ -41,11 +41,19 @@ def oversized(explained: Explained, search: FitSearch, now: Shrinking | None) ->
     if absent is not None:
         return absent
     found = [each for wish in _wishes(explained) if (each := _on_empty(explained, wish, search, now)) is not None]
-    return max(found, key=lambda each: each.amount / each.instead_of, default=None)
+    if found:
+        return max(found, key=lambda each: each.amount / each.instead_of)
+    if explained.never is None:
+        return None
+    kinds = {nodeview.hardware(search.cluster.engine, node): node for node in explained.refused}
+    wider = tuple(_policies(explained, list(kinds.values())[:MOST_KINDS], search))
+    return Oversized(policies=wider) if wider else None
 
 
 def _is_too_large(explained: Explained, search: FitSearch) -> bool:
     """Whether no node would take the pod even if it were empty, for lack of resources."""
+    if explained.never is not None:
+        return True
     if not explained.refused or any(answer.reason is None for answer in explained.refused.values()):
         return False
     open_ones = [node for node, answer in explained.refused.items() if answer.distance[0] == 0]
@@ -144,7 +152,7 @@ def _on_empty(explained: Explained, wish: Wish, search: FitSearch, now: Shrinkin
         amount=amount,
         instead_of=wish.amount,
         fits_now=now if same else None,
-        policy=next(_policies(explained, nodes, search), ""),
+        policies=tuple(_policies(explained, nodes, search)),
     )
 
 

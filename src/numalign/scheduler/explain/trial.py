@@ -16,7 +16,7 @@ from numalign.api.errors import BadObject
 from numalign.api.nrt.topologymanager import Policy
 from numalign.api.objects import resourcenames
 from numalign.api.objects.pod import Container, Pod
-from numalign.placement.explain.whatif import WhatIf
+from numalign.placement.explain.whatif import Supposition, WhatIf
 from numalign.placement.rules.clusterstate import AssignedPod
 from numalign.scheduler.choose import filtering
 from numalign.scheduler.choose.choose import AttemptContext
@@ -68,7 +68,11 @@ class FitSearch:
 
     def fits_under(self, pod: Pod, node: str, policy: Policy) -> bool:
         """Whether its kubelet would admit the pod with another policy, and no other pod on it."""
-        return self._spend() and self._zones(pod).admits_under(self.cluster.world.rows[node], policy)
+        row, zones = self.cluster.world.rows[node], self._zones(pod)
+        if not self._spend() or self.cluster.engine.lacks_report(node):
+            return False
+        others = frozenset((*self.cluster.world.on_row[row], *zones.known(row)))
+        return zones.has_totals(row, others) and zones.reason(row, Supposition(without=others, policy=policy)) is None
 
     def pods_on(self, node: str) -> tuple[AssignedPod, ...]:
         return tuple(self.cluster.world.on_row[self.cluster.world.rows[node]].values())
