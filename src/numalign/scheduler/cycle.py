@@ -25,7 +25,9 @@ from numalign.scheduler.choose.cluster import Cluster
 from numalign.scheduler.choose.decisionlog import FORGETFUL, DecisionLog, LoggedAttempt, RecordedRandomness
 from numalign.scheduler.choose.scoring import ScoreDetails
 from numalign.scheduler.choose.stormguard import StormGuard
+from numalign.scheduler.events import podhistory
 from numalign.scheduler.events.podhistory import SILENT, PodHistories
+from numalign.scheduler.events.podtraces import PodTraces
 from numalign.scheduler.events.publish import SCHEDULER_ERROR, UNSCHEDULABLE, PendingReason, Publisher
 from numalign.scheduler.metrics import Metrics
 from numalign.scheduler.preempt.contestedrooms import ContestedRooms
@@ -61,12 +63,15 @@ class Cycle:
         histories: PodHistories = SILENT,
         decision_log: DecisionLog = FORGETFUL,
         preemptor: Preemptor | None = None,
+        traces: PodTraces | None = None,
     ) -> None:
-        """`preemptor`: runs preemption for pods that no node fits; None: preemption is disabled."""
+        """`preemptor`: runs preemption for pods that no node fits; None: preemption is disabled. `traces`: learns when
+        attempts begin and how long their phases take."""
         self._cluster, self._queue, self._profiles = cluster, queue, profiles
         self._binder, self._volumes, self._publisher = binder, volumes, publisher
         self._metrics, self._clock, self._chances = counts, clock, RecordedRandomness(rng)
         self._histories, self._decision_log, self._preemptor = histories, decision_log, preemptor
+        self._traces = traces
         self._surroundings = AttemptContext(cluster, queue.nominations, rejections)
         self.start = 0
         """Where the next search for nodes begins, if it is not for all."""
@@ -91,6 +96,8 @@ class Cycle:
     def step(self, queued: QueuedPod) -> None:
         """One attempt."""
         begun = self._clock.now()
+        if self._traces is not None:
+            self._traces.begins(queued.uid, begun)
         try:
             self._attempt(queued, begun)
         except Exception as problem:
@@ -110,10 +117,14 @@ class Cycle:
             return self._refuse(queued, refusal, str(problem), begun)
         if profile.zones and (node := self._contested.held(queued.uid, begun)):
             return self._hold(queued, node, begun)
-        ranking = ScoreDetails(self._clock.now) if self._decision_log.wants_details(begun) else None
+        is_traced = self._traces is not None and self._traces.follows(queued.uid)
+        wants_details = self._decision_log.wants_details(begun) or is_traced
+        ranking = ScoreDetails(self._clock.now) if wants_details else None
         attempt = self._surroundings.attempt(pod, shape, begun, self.start, ranking)
         found = choose.choose(attempt, profile, self._cluster, self._chances)
         self._metrics.chose(self._clock.now() - begun, ranking.phases if ranking is not None else {})
+        if self._traces is not None and ranking is not None:
+            self._traces.chose(queued.uid, ranking.phases)
         if isinstance(found, Chosen):
             self._remember_chosen(queued, found, attempt)
             self.start += found.looked_at
@@ -137,10 +148,12 @@ class Cycle:
         self._contested.forget(queued.uid)
         is_blind = profile.zones and self._cluster.engine.lacks_report(decision.node)
         note = wording.WITHOUT_REPORT if is_blind and scoring.is_aligned(attempt.shape) else ""
+        if decision.direct is not None:
+            note = wording.decided(decision.direct)
         self._binder.start(PendingBinding(queued, placed, decision, attempt.now, plan, profile.volume_seconds, note))
 
     def _turn_down(self, queued: QueuedPod, found: NoNode, attempt: Attempt, profile: Profile) -> None:
-        refusal = messages.refusal(found, queued.pod, attempt.shape, self._cluster.engine)
+        refusal = messages.refusal(found, queued.pod, attempt.shape, self._cluster.engine, zones=profile.zones)
         if self._preemptor is None or profile.preemption is None or not found.nodes:
             return self._refuse(queued, refusal.rejection, refusal.message, attempt.now)
         asked = PreemptionRequest(
@@ -161,7 +174,7 @@ class Cycle:
         message = wording.contested(node, len(self._cluster.waiting_elsewhere))
         if waiting is not None:
             self._publisher.refused(waiting.pod, PendingReason(UNSCHEDULABLE, message))
-        self._remember_refused(queued, metrics.UNSCHEDULABLE, message, begun)
+        self._remember_refused(queued, metrics.UNSCHEDULABLE, message, begun, is_held=True)
         self._count(queued, metrics.UNSCHEDULABLE, begun)
 
     def _refuse(
@@ -180,7 +193,7 @@ class Cycle:
         waiting = self._queue.fail(queued.uid, self._clock.now())
         if waiting is not None:
             self._publisher.refused(waiting.pod, PendingReason(SCHEDULER_ERROR, message))
-        self._remember_refused(queued, metrics.ERROR, message, begun)
+        self._remember_refused(queued, metrics.ERROR, message, begun, is_held=True)
         self._count(queued, metrics.ERROR, begun)
 
     def _count(self, queued: QueuedPod, result: str, begun: float) -> None:
@@ -203,10 +216,12 @@ class Cycle:
         )
         node = found.decision.node
         self._histories.record(
-            queued.pod.metadata, "node selected", attempt=queued.attempts, after=queued.cause, node=node
+            queued.pod.metadata, podhistory.SELECTED, attempt=queued.attempts, after=queued.cause, node=node
         )
 
-    def _remember_refused(self, queued: QueuedPod, result: str, message: str, begun: float) -> None:
+    def _remember_refused(
+        self, queued: QueuedPod, result: str, message: str, begun: float, *, is_held: bool = False
+    ) -> None:
         self._chances.drawn()
         self._decision_log.note(
             LoggedAttempt(
@@ -217,6 +232,7 @@ class Cycle:
                 message=message,
                 nodes=self._cluster.nodes,
                 start=self.start,
+                is_held=is_held,
             )
         )
         self._histories.record(queued.pod.metadata, result, attempt=queued.attempts, after=queued.cause, why=message)

@@ -29,7 +29,13 @@ class Gauges:
         metrics.register_process_metrics(registry)
         self._gauge("numalign_build_info", "Build information, always 1.", ("version",), lambda: [((__version__,), 1)])
 
-    def queue(self, queue: SchedulingQueue) -> None:
+    def queue(self, queue: SchedulingQueue, now: Callable[[], float]) -> None:
+        self._gauge(
+            "numalign_oldest_pending_pod_seconds",
+            "Age of the pod that has been pending for longest, by queue; 0 if there is none.",
+            ("queue",),
+            lambda: _ages(queue, now()),
+        )
         self._gauge("scheduler_pending_pods", "Number of pending pods, by queue.", ("queue",), lambda: _pending(queue))
         self._gauge(
             "scheduler_unschedulable_pods",
@@ -81,6 +87,22 @@ class Gauges:
             "Number of pods on nodes, by source of their zones.",
             ("known",),
             lambda: _by_name(engine.statistics().pods_by_source),
+        )
+        self._gauge(
+            "numalign_zones",
+            "Number of NUMA zones, by extended resource and number of its devices that are free.",
+            ("resource", "free"),
+            lambda: [
+                ((resource, str(free)), zones)
+                for resource, found in engine.free_devices().items()
+                for free, zones in found.zones.items()
+            ],
+        )
+        self._gauge(
+            "numalign_devices_stranded",
+            "Number of free devices in NUMA zones without a free CPU, by extended resource.",
+            ("resource",),
+            lambda: [((resource,), found.stranded) for resource, found in engine.free_devices().items()],
         )
         self._count(
             "numalign_prediction_divergence_total",
@@ -180,6 +202,11 @@ def _pending(queue: SchedulingQueue) -> list[Sample]:
     return [((name,), len(pods)) for name, pods in queue.pending().items()]
 
 
+def _ages(queue: SchedulingQueue, now: float) -> list[Sample]:
+    pools = queue.pending().items()
+    return [((name,), max((now - each.added for each in pods), default=0.0)) for name, pods in pools]
+
+
 def reports(cluster: Cluster) -> dict[str, int]:
     """Numbers of nodes by state of their report."""
     missing, deleted = len(cluster.world.unreported), len(cluster.deleted_reports)
@@ -194,6 +221,9 @@ def _sizes(cluster: Cluster) -> list[Sample]:
 SCHEDULED: Final = "scheduled"
 UNSCHEDULABLE: Final = "unschedulable"
 ERROR: Final = "error"
+OURS: Final = "numalign"
+OTHERS: Final = "others"
+"""Who placed a rejected pod: a profile of this scheduler, or another scheduler."""
 MOST_ATTEMPTS: Final = 15
 ATTEMPT_BOUNDS: Final = metrics.exponential(0.001, 2, 15)
 RESULT: Final = ("result", "profile")
@@ -281,9 +311,9 @@ class Metrics:
         for phase, part in phases.items():
             self.phase_seconds.observe(phase, number=part)
 
-    def watch(self, queue: SchedulingQueue, cluster: Cluster, client: ClientMetrics) -> None:
+    def watch(self, queue: SchedulingQueue, cluster: Cluster, client: ClientMetrics, now: Callable[[], float]) -> None:
         """Registers gauges that are read when metrics are scraped."""
-        self.readings.queue(queue)
+        self.readings.queue(queue, now)
         self.readings.cluster(cluster)
         self.readings.client(client)
 

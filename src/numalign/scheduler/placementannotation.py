@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Final
 
 from numalign.api import errors
-from numalign.api.attributes import grammar
+from numalign.api.attributes import directresult, grammar
 from numalign.api.objects.meta import ObjectMeta
 from numalign.placement.columns.holdings import Aligned
 from numalign.placement.decisions import Decision
@@ -19,6 +19,18 @@ MOST_REMEMBERED: Final = 1024
 
 Zones = tuple[int, ...]
 """Zone ids, ascending."""
+
+
+def annotations(decision: Decision, *, koordinator: bool = False) -> dict[str, str]:
+    """What a Binding adds to the pod: the decision for the agent of a node in direct mode, else the forecast."""
+    direct = decision.direct
+    if direct is None:
+        expected = of(decision)
+        return {NAME: expected} if expected else {}
+    said = {directresult.RESULT: directresult.encode(direct)}
+    if koordinator:
+        said[directresult.KOORDINATOR_RESULT] = directresult.encode_for_koordinator(direct)
+    return said
 
 
 def of(decision: Decision) -> str:

@@ -38,6 +38,7 @@ KNOWN: Final = (
     "cacheMode",
     "trustBindOrder",
     "liveShapes",
+    "koordinatorAnnotations",
     "seed",
     "parallelBinds",
     "podMaxInUnschedulablePodsDuration",
@@ -63,6 +64,8 @@ class NumalignArgs(Wire, frozen=True, omit_defaults=False):
     """None: the default of the flavour."""
     trust_bind_order: bool = False
     live_shapes: int = 1024
+    koordinator_annotations: bool = False
+    """Whether Koordinator's annotations of pods are read, and decisions are written for its agent, too."""
     seed: int | None = None
     """Seed of the choice among equally good nodes; None: random at each start."""
     parallel_binds: int = 64
@@ -120,6 +123,7 @@ def engine(config: Configuration) -> Settings:
         weights=referenceargs.weights(topology),
         trust_bind_order=own.trust_bind_order,
         live_shapes=own.live_shapes,
+        koordinator_annotations=own.koordinator_annotations,
         keep_deleted_reports=own.keep_deleted_reports,
         profiles=tuple(profile.scheduler_name for profile in config.profiles if looks_at_zones(profile)),
         reference=topology,
@@ -160,6 +164,7 @@ def _numalign(args: Field) -> NumalignArgs:
         cache_mode=fields.one_of(mode, get_args(CacheMode), "predictive") if mode.given else None,
         trust_bind_order=_flag(own.at("trustBindOrder")),
         live_shapes=_count(own.at("liveShapes"), default.live_shapes),
+        koordinator_annotations=_flag(own.at("koordinatorAnnotations")),
         seed=fields.integer(seed, 0, INT64_MAX) if seed.given else None,
         parallel_binds=_count(own.at("parallelBinds"), default.parallel_binds),
         pod_max_in_unschedulable_pods_duration=_seconds(longest, 0.0) or default.pod_max_in_unschedulable_pods_duration,

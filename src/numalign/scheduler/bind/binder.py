@@ -37,6 +37,7 @@ from numalign.placement.rules.volumes.volumestock import VolumeStock
 from numalign.process.log import about
 from numalign.scheduler import metrics, placementannotation
 from numalign.scheduler.choose.cluster import Cluster
+from numalign.scheduler.events import podhistory
 from numalign.scheduler.events.podhistory import SILENT, PodHistories
 from numalign.scheduler.events.publish import SCHEDULER_ERROR, PendingReason, Publisher
 from numalign.scheduler.metrics import Metrics
@@ -152,13 +153,22 @@ class BindingRecords(Protocol):
 
 class Binder:
     def __init__(
-        self, client: Client, records: BindingRecords, volumes: VolumeBinder, *, leads: Callable[[], bool], workers: int
+        self,
+        client: Client,
+        records: BindingRecords,
+        volumes: VolumeBinder,
+        *,
+        leads: Callable[[], bool],
+        workers: int,
+        koordinator: bool = False,
     ) -> None:
+        """`koordinator`: whether decisions are written in Koordinator's annotation, too."""
         self._client = client
         self._volumes = volumes
         self._records = records
         self._leads = leads
         self._workers = workers
+        self._koordinator = koordinator
         self._waiting: asyncio.Queue[PendingBinding] = asyncio.Queue()
         self._unanswered: dict[str, set[PendingBinding]] = {}
         """By node: bindings whose first call has no answer yet."""
@@ -246,8 +256,7 @@ class Binder:
         return None
 
     async def _sent(self, bind: PendingBinding) -> BindingResult:
-        expected = placementannotation.of(bind.decision)
-        said = {placementannotation.NAME: expected} if expected else {}
+        said = placementannotation.annotations(bind.decision, koordinator=self._koordinator)
         self._records.sends(bind)
         return await binding.bind(self._client, bind.pod.metadata, bind.node, said, wanted=lambda: self._may_go(bind))
 
@@ -340,7 +349,7 @@ class BindResults:
         self._metrics.bound(bind.queued.attempts, now - ready)
         self._metrics.placed.add(_alignment(bind.decision.placement))
         self._count(bind, DONE, metrics.SCHEDULED)
-        self._histories.record(bind.pod.metadata, "bound", node=bind.node)
+        self._histories.record(bind.pod.metadata, podhistory.BOUND, node=bind.node)
 
     def over(self, bind: PendingBinding) -> None:
         """Releases the reservation. The watch wakes waiting pods when it shows where the pod is."""
@@ -348,14 +357,12 @@ class BindResults:
         self._give_up(bind)
         self._queue.done(uid)
         self._publisher.forget(uid)
-        self._histories.record(
-            bind.pod.metadata, "binding dropped: pod deleted, or bound by another scheduler", node=bind.node
-        )
+        self._histories.record(bind.pod.metadata, podhistory.DROPPED, node=bind.node)
         self._count(bind, GONE, metrics.ERROR)
 
     def failed(self, bind: PendingBinding, why: str) -> None:
         uid, now = bind.decision.uid, self._clock.now()
-        self._histories.warn(bind.pod.metadata, "binding failed", node=bind.node, why=why)
+        self._histories.warn(bind.pod.metadata, podhistory.FAILED, node=bind.node, why=why)
         self._give_up(bind)
         queued = self._queue.fail(uid, now)
         if queued is not None:

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct, field, structs
-from numpy.typing import NDArray
 
 from numalign.api.objects.pod import Pod
 from numalign.placement.columns.shapes import Shape
@@ -105,10 +104,11 @@ def best(attempt: Attempt, profile: Profile, cluster: Cluster, rows: Rows, rng: 
 
 def _by_ranks(attempt: Attempt, profile: Profile, cluster: Cluster, rng: Randomness) -> Chosen | None:
     is_special = attempt.nominated or attempt.promised or attempt.kept_off or attempt.ranking is not None
-    if is_special or not profile.zones or scoring.sought(cluster.nodes, profile.percentage) < cluster.nodes:
+    nodes = cluster.nodes
+    if is_special or not profile.zones or scoring.sought(nodes, profile.percentage) < nodes:
         return None
     found = cluster.ranks.placed(RankRequest(attempt.pod, attempt.shape, profile, attempt.now), rng)
-    return Chosen(found.decision, cluster.nodes, found.fitting) if found is not None else None
+    return Chosen(found.decision, nodes, found.fitting) if found is not None else None
 
 
 def _among_all(attempt: Attempt, profile: Profile, cluster: Cluster, rng: Randomness) -> Chosen | NoNode:
@@ -164,8 +164,7 @@ class _Search(Struct, frozen=True):
         """The pod on the best of these rows that is certain to take it; among equals any, by chance."""
         if len(rows) == 1:
             return self._on(rows.item(0), rng)
-        totals = self._totals(rows)
-        ranks = totals + TIER * self._tiers(rows)
+        ranks = self._ranks(rows)
         while len(rows) and (most := int(ranks.max())) >= 0:
             equals = np.flatnonzero(ranks == most)
             place = int(equals[int(rng.random() * len(equals))])
@@ -178,13 +177,12 @@ class _Search(Struct, frozen=True):
                 continue
             # It may still be a last resort, after all others.
             left = self.codes[row] >= 0 and ranks[place] >= 2 * TIER
-            ranks[place] = totals[place] + TIER if left else TRIED
+            ranks[place] = ranks[place] % TIER + TIER if left else TRIED
         return None
 
     def _on(self, row: int, rng: Randomness) -> Decision | None:
         """The same where there is one row only, as for pods of DaemonSets: without arrays."""
-        aligned = scoring.is_aligned(self.attempt.shape)
-        tier = filtering.certainty(self.profile, self.cluster.engine, self.codes.item(row), aligned=aligned)
+        tier = self._tiers().item(self.codes.item(row))
         nominated = self.cluster.world.rows.get(self.attempt.nominated, -1) == row
         for _ in range(2 if nominated or tier >= scoring.BY_SCORE else 1):
             rng.random()
@@ -203,22 +201,26 @@ class _Search(Struct, frozen=True):
             return None
         return filtering.place(profile, engine, attempt.pod, attempt.shape, row, attempt.now)
 
-    def _totals(self, rows: Rows) -> Scores:
+    def _ranks(self, rows: Rows) -> Scores:
+        """By row the total score, and before that the tier: certainty of admission, or that the node was nominated."""
+        codes, tiers = self.codes[span(rows)], self._tiers()
         if len(rows) <= 1:
-            return np.zeros(len(rows), np.int64)
-        zones = self.profile.zones_weight * self.codes[span(rows)].astype(np.int64)
-        ranking = self.attempt.ranking or UNRANKED
+            return TIER * tiers.take(codes)
+        ranking, aligned = self.attempt.ranking or UNRANKED, scoring.is_aligned(self.attempt.shape)
+        zones = filtering.zone_scores(self.profile, self.cluster.engine, aligned=aligned)
         parts = ranking.begun()
-        totals = scoring.totals(self.attempt.pod, self.profile.scores, self.cluster.world, rows, parts) + zones
-        ranking.saw(rows, totals, zones)
-        return totals
-
-    def _tiers(self, rows: Rows) -> NDArray[np.int64]:
-        aligned = scoring.is_aligned(self.attempt.shape)
-        found = filtering.certainties(self.profile, self.cluster.engine, self.codes[span(rows)], aligned=aligned)
+        ranks = scoring.totals(self.attempt.pod, self.profile.scores, self.cluster.world, rows, parts)
+        if parts is not None:
+            ranking.saw(rows, ranks + zones.take(codes), zones.take(codes))
+        ranks += (zones + TIER * tiers).take(codes)
         if self.attempt.nominated:
-            found[rows == self.cluster.world.rows.get(self.attempt.nominated, -1)] = scoring.NOMINATED
-        return found
+            nominated = rows == self.cluster.world.rows.get(self.attempt.nominated, -1)
+            ranks[nominated] = ranks[nominated] % TIER + TIER * scoring.NOMINATED
+        return ranks
+
+    def _tiers(self) -> Scores:
+        aligned = scoring.is_aligned(self.attempt.shape)
+        return filtering.certainties(self.profile, self.cluster.engine, aligned=aligned)
 
 
 def _without(fitting: Rows, kept_off: Mapping[int, str]) -> Rows:

@@ -20,6 +20,7 @@ from numalign.placement import facts
 from numalign.placement.decisions import Decision, Wake, WakeCause
 from numalign.placement.engine import Engine
 from numalign.placement.facts import Fact, Forecast
+from numalign.placement.rules import nodeamounts
 from numalign.placement.rules.clusterstate import ClusterState
 from numalign.process.log import about
 from numalign.scheduler import placementannotation
@@ -46,6 +47,7 @@ class Cluster:
         self.engine = engine
         self.world = world
         self.ranks = RankCache(engine, world)
+        world.totals.kernel = lambda: engine.kernel or nodeamounts
         self.assumed: dict[str, Assumed] = {}
         """By uid."""
         self._rows: dict[str, int] = {}
@@ -185,6 +187,10 @@ class Cluster:
 
     def node_named(self, name: str) -> Node | None:
         return self._nodes.get(name)
+
+    def report_of(self, node: str) -> NodeResourceTopology | None:
+        """The node's report, also where it was deleted and is still in force."""
+        return self._reports.get(node) or self._deleted_reports.get(node)
 
     @property
     def deleted_reports(self) -> tuple[NodeResourceTopology, ...]:

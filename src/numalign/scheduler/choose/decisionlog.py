@@ -40,6 +40,8 @@ class LoggedAttempt(Struct, frozen=True, kw_only=True, eq=False):
     start: int = 0
     best: tuple[NodeScore, ...] = ()
     """The chosen node and the next best ones; empty: not kept."""
+    is_held: bool = False
+    """No node was sought: the freed room is left to other schedulers for a moment, or the attempt failed."""
 
 
 class DecisionRecord(Wire, frozen=True):
@@ -59,6 +61,8 @@ class DecisionRecord(Wire, frozen=True):
     chances: tuple[float, ...] = ()
     start: int = 0
     best: tuple[NodeScore, ...] = ()
+    is_held: bool = False
+    """No node was sought, so the attempt cannot be repeated."""
 
 
 def record_of(turn: LoggedAttempt) -> DecisionRecord:
@@ -77,6 +81,7 @@ def record_of(turn: LoggedAttempt) -> DecisionRecord:
         chances=turn.chances,
         start=turn.start,
         best=turn.best,
+        is_held=turn.is_held,
     )
 
 

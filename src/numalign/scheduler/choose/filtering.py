@@ -15,13 +15,13 @@ import numpy as np
 from msgspec import Struct, structs
 from numpy.typing import NDArray
 
-from numalign.api.nrt.topologymanager import Policy
 from numalign.api.objects.pod import Pod
 from numalign.placement.columns.shapes import Shape
-from numalign.placement.decisions import Certainty, Codes, Decision
+from numalign.placement.decisions import SCORES, Certainty, Codes, Decision
 from numalign.placement.engine import Engine
 from numalign.placement.explain import whatif as engines
-from numalign.placement.explain.whatif import NO_HOLDERS, NO_PODS, WhatIf
+from numalign.placement.explain.reasons import Reason
+from numalign.placement.explain.whatif import NO_HOLDERS, NO_PODS, Supposition, WhatIf
 from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.rule import FITS, FilterRule, Prepared, Refusal, Rows, span
 from numalign.scheduler.profiles import Profile
@@ -31,6 +31,9 @@ LEFT_OUT: Final = -2
 """Instead of a rule's place: refused before the rules were asked."""
 FEW: Final = 4
 """Named nodes up to which one by one is quicker than all at once."""
+
+NO_SCORES: Final = np.zeros(len(SCORES), np.int64)
+BY_SCORE: Final = np.full(len(SCORES), Certainty.BY_SCORE, np.int64)
 
 Places = NDArray[np.int16]
 Said = NDArray[np.int32]
@@ -230,16 +233,14 @@ def survey(profile: Profile, engine: Engine, shape: Shape, rows: Rows) -> Codes:
     return engine.survey(shape, rows) if profile.zones else np.zeros(engine.height, np.int32)
 
 
-def certainty(profile: Profile, engine: Engine, code: int, *, aligned: bool) -> int:
-    """As `Engine.certainty` says; without the plugin, scores alone count."""
-    return engine.certainty(code, aligned=aligned) if profile.zones else Certainty.BY_SCORE
+def zone_scores(profile: Profile, engine: Engine, *, aligned: bool) -> NDArray[np.int64]:
+    """As `Engine.zone_scores` gives them; without the plugin, nodes do not differ by zones."""
+    return engine.zone_scores(profile.zones_weight, aligned=aligned) if profile.zones else NO_SCORES
 
 
-def certainties(profile: Profile, engine: Engine, codes: Codes, *, aligned: bool) -> NDArray[np.int64]:
-    """The same for many rows."""
-    if profile.zones:
-        return engine.certainties(codes, aligned=aligned)
-    return np.full(len(codes), Certainty.BY_SCORE, np.int64)
+def certainties(profile: Profile, engine: Engine, *, aligned: bool) -> NDArray[np.int64]:
+    """As `Engine.certainties` says; without the plugin, scores alone count."""
+    return engine.certainties(aligned=aligned) if profile.zones else BY_SCORE
 
 
 def place(profile: Profile, engine: Engine, pod: Pod, shape: Shape, row: int, now: float) -> Decision | None:
@@ -272,8 +273,8 @@ class NoZones:
     def is_final(self, row: int) -> bool:
         return True
 
-    def admits_under(self, row: int, policy: Policy) -> bool:
-        return True
+    def reason(self, row: int, supposed: Supposition) -> Reason | None:
+        return None
 
     def pending(self, row: int) -> frozenset[str]:
         return NO_PODS

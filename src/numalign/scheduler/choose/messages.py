@@ -30,7 +30,8 @@ class Refusal(Struct, frozen=True):
     message: str
 
 
-def refusal(found: NoNode, pod: Pod, shape: Shape, engine: Engine) -> Refusal:
+def refusal(found: NoNode, pod: Pod, shape: Shape, engine: Engine, *, zones: bool = True) -> Refusal:
+    """`zones`: whether the profile checks zones."""
     if found.refused is not None:
         return _of_pod(found)
     counts: Counter[str] = Counter()
@@ -58,6 +59,11 @@ def refusal(found: NoNode, pod: Pod, shape: Shape, engine: Engine) -> Refusal:
         zones_of=frozenset(engine.names[row] for row in blocked),
     )
     message = wording.unavailable(found.nodes, counts)
+    never = None
+    if zones and found.filtered is not None and len(found.filtered.rows):
+        never = explain.of(engine, pod, shape).never_on_any(found.filtered.rows)
+    if never is not None:
+        return Refusal(rejection, f"{message} {wording.never(never)}")
     awaited = counts[topologyreports.AWAITED]
     return Refusal(rejection, f"{message} {wording.first_reports(awaited)}" if awaited else message)
 

@@ -93,6 +93,9 @@ class DynamicResources:
     def _refusal(self, pod: Pod) -> Refusal | None:
         if pod.spec.resource_claims:
             return LEFT_ALONE
+        if not self._classes.generation:
+            # Most clusters have no class, and a pod of a new shape may ask for several devices.
+            return None
         for container in (*pod.spec.init_containers, *pod.spec.containers):
             for resource, amount in container.resources.requests.items():
                 # Nearly all are CPU and memory; only names with a slash can be extended resources.

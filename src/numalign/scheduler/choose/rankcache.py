@@ -10,7 +10,7 @@ score in one number. Pods are of one kind if informers have made their parts one
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from operator import attrgetter
 from typing import Final, Generic, TypeVar
@@ -83,10 +83,10 @@ class BestRanks:
 
 TIER_BITS: Final = 24
 MOST_KNOWN: Final = 8192
-CODES: Final = np.arange(128)
-"""All that the engine says of rows that take a pod."""
 FEW: Final = 64
 """Changes up to which one row after the other is quicker than arrays over them."""
+SEVERAL: Final = 3
+"""Rows from which their amounts are evaluated together."""
 MANY: Final = 256
 """Changed ranks from which a new podium is quicker than moving rows on the old one."""
 
@@ -129,9 +129,11 @@ class NodeRanks:
         self._likes = world.totals.likes
         self._known: BoundedCache[int, int] = BoundedCache(MOST_KNOWN)
         """By likeness, what amounts add to a rank: nodes of one kind fill up alike. `OUT`: they do not do."""
-        tiers = engine.certainties(CODES, aligned=terms.aligned)
-        self._of_zones: list[int] = (terms.zones_weight * CODES + (tiers << TIER_BITS)).tolist()
-        """By code, what zones add."""
+        aligned = terms.aligned
+        zones = engine.zone_scores(terms.zones_weight, aligned=aligned)
+        self._by_score = zones + (engine.certainties(aligned=aligned) << TIER_BITS)
+        """What zones add."""
+        self._of_zones: list[int] = self._by_score.tolist()
 
     def placed(self, pod: Pod, now: float, rng: Randomness) -> Decision | None:
         """On the best node that is certain to take it; None: on none."""
@@ -221,9 +223,11 @@ class NodeRanks:
                 self._podium.move(*each)
         self.fitting += int(np.count_nonzero(ranks != OUT)) - (len(before) - before.count(OUT))
 
-    def _look_at(self, rows: Iterable[int], judged: Codes) -> None:
+    def _look_at(self, rows: Collection[int], judged: Codes) -> None:
         ranks, codes, podium = self._rank_of, self._code_of, self._podium
         is_open, base, likes, known, of_zones = self._is_open, self._base_of, self._likes, self._known, self._of_zones
+        if len(rows) >= SEVERAL:
+            self._remember({likes[row]: row for row in rows if likes[row] not in known and is_open[row]})
         for row in rows:
             codes[row] = code = judged.item(row)
             before, rank = ranks[row], OUT
@@ -243,6 +247,13 @@ class NodeRanks:
         """What amounts add to the rank of this row and its like, worked out."""
         return self._known.keep(self._likes[row], self._by_amounts(row))
 
+    def _remember(self, rows: Mapping[int, int]) -> None:
+        """The same for one row of each likeness, quicker than one after the other."""
+        if not rows:
+            return
+        for like, amounts in zip(rows, self._amounts_of(np.array(list(rows.values()))).tolist(), strict=True):
+            self._known.keep(like, amounts)
+
     def _by_amounts(self, row: int) -> int:
         for each in self._filters:
             if each.row(row) != FITS:
@@ -251,14 +262,19 @@ class NodeRanks:
 
     def _ranks_of(self, rows: Rows) -> NDArray[np.int64]:
         """The same as `_look_at` for many rows, all of them open."""
-        codes = self._codes[rows]
-        fits = codes >= 0
+        codes, amounts = self._codes[rows], self._amounts_of(rows)
+        # What is added to rows that do not take the pod does not count.
+        total = amounts + self._base[rows] + self._by_score.take(codes, mode="clip")
+        return np.where((codes >= 0) & (amounts != OUT), total, OUT)
+
+    def _amounts_of(self, rows: Rows) -> NDArray[np.int64]:
+        """What amounts add to the ranks of these rows; `OUT`: they do not do."""
+        total = np.zeros(len(rows), np.int64)
+        for weight, score in self._scores:
+            total += np.int64(weight) * score.rows(rows)
         for each in self._filters:
-            fits &= each.rows(rows) == FITS
-        total = self._base[rows] + self._terms.zones_weight * codes.astype(np.int64)
-        for weight, each in self._scores:
-            total += np.int64(weight) * each.rows(rows)
-        return np.where(fits, total + (self._engine.certainties(codes, aligned=self._terms.aligned) << TIER_BITS), OUT)
+            total[each.rows(rows) != FITS] = OUT
+        return total
 
 
 T = TypeVar("T")

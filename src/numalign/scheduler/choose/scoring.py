@@ -11,15 +11,17 @@ from enum import StrEnum
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from numalign.api.decode.structs import Wire
 from numalign.api.objects import qos
 from numalign.api.objects.pod import Pod
 from numalign.placement.columns.shapes import Shape
 from numalign.placement.decisions import Certainty
+from numalign.placement.rules import rule
 from numalign.placement.rules.clusterstate import ClusterState
+from numalign.placement.rules.nodeamounts import AmountTerms
 from numalign.placement.rules.rule import Rows, Scores
+from numalign.placement.rules.totals import ByAmounts
 from numalign.scheduler.profiles import ZONES, Scored
 
 Parts = dict[str, Scores]
@@ -28,17 +30,30 @@ Parts = dict[str, Scores]
 
 def totals(pod: Pod, rules: Sequence[Scored], world: ClusterState, rows: Rows, parts: Parts | None = None) -> Scores:
     """`parts`: filled in with the scores by plugin."""
-    total: NDArray[np.int64] = np.zeros(len(rows), np.int64)
+    others: list[Scores] = []
+    # What every node gets is added once, and not row by row.
+    same, highest = 0, rule.highest(len(rows))
+    by_amounts: list[tuple[int, AmountTerms]] = []
     for scored in rules:
         prepared = scored.rule.prepare_score(pod, world, rows)
         if prepared is None:
             continue
+        if parts is None and isinstance(prepared, ByAmounts):
+            by_amounts.append((scored.weight, prepared.terms))
+            continue
         part = scored.rule.normalized(prepared, scored.rule.score(prepared, rows))
+        if parts is None and part is highest:
+            same += scored.weight * rule.MAX_SCORE
+            continue
         if scored.weight != 1:
             part = scored.weight * part
-        total += part
+        others.append(part)
         if parts is not None:
             parts[scored.rule.name] = part
+    # A new array.
+    total = world.totals.summed(by_amounts, rows, same)
+    for part in others:
+        total += part
     return total
 
 
@@ -115,6 +130,11 @@ class ScoreDetails:
         """None: it was not among those that were scored."""
         places = np.flatnonzero(self._rows == world.rows.get(node, -1)).tolist()
         return self._ranked(world, places[0]) if places else None
+
+    def every(self, world: ClusterState) -> tuple[NodeScore, ...]:
+        """All nodes that were scored, the best first."""
+        order = np.argsort(-self._totals, kind="stable").tolist()
+        return tuple(self._ranked(world, place) for place in order)
 
     def _ranked(self, world: ClusterState, place: int) -> NodeScore:
         plugins = {name: int(part[place]) for name, part in self._parts.items()}

@@ -91,6 +91,10 @@ class StormGuard:
         for like in tuple(self._likes.get(node, ())):
             self._forget(like, node)
 
+    def has(self, node: str) -> bool:
+        """Whether the node rejected some pods lately."""
+        return node in self._likes
+
     def kept_off(self, pod: Pod, shape: int, rows: Mapping[str, int], now: float) -> Mapping[int, str]:
         """Rows that the pod does not go to now, each with why."""
         if not self._kept:

@@ -21,6 +21,18 @@ MOST_PODS: Final = 4096
 FIRST_LINES: Final = 8
 LAST_LINES: Final = 56
 MOST_LINES: Final = FIRST_LINES + LAST_LINES
+QUEUED: Final = "queued"
+SELECTED: Final = "node selected"
+BOUND: Final = "bound"
+DROPPED: Final = "binding dropped: pod deleted, or bound by another scheduler"
+FAILED: Final = "binding failed"
+CONFIRMED: Final = "binding confirmed"
+STARTED: Final = "started by the kubelet"
+REJECTED: Final = "rejected by the kubelet"
+DELETED: Final = "deleted"
+
+Observer = Callable[[ObjectMeta, float, str, Mapping[str, object]], None]
+"""Is called with each entry: the pod, the time on the scheduler's clock, what happened, and its fields."""
 
 
 class HistoryEntry(Struct, frozen=True, gc=False):
@@ -47,9 +59,10 @@ class PodHistory:
 
 
 class PodHistories:
-    def __init__(self, now: Callable[[], float], most_pods: int = MOST_PODS) -> None:
+    def __init__(self, now: Callable[[], float], most_pods: int = MOST_PODS, observer: Observer | None = None) -> None:
         self._now = now
         self._most = most_pods
+        self._observer = observer
         self._histories: OrderedDict[str, PodHistory] = OrderedDict()
 
     def record(self, pod: ObjectMeta, what: str, **fields: object) -> None:
@@ -84,7 +97,10 @@ class PodHistories:
         if len(lines) == MOST_LINES:
             del lines[FIRST_LINES]
             story.left_out += 1
-        lines.append(HistoryEntry(self._now(), what, fields))
+        entry = HistoryEntry(self._now(), what, fields)
+        lines.append(entry)
+        if self._observer is not None:
+            self._observer(pod, entry.at, what, fields)
 
 
 def _log(level: int, pod: ObjectMeta, what: str, fields: Mapping[str, object]) -> None:

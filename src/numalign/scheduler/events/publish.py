@@ -165,6 +165,14 @@ class Publisher:
         if wanted != before:
             self._write(pod, wanted)
 
+    def nominated(self, pod: Pod, node: str) -> None:
+        """Writes a nomination of a pod that another scheduler schedules, whose condition is that scheduler's."""
+        # A nomination that is there already is written again, so that the scheduler sees a change of the pod.
+        if pod.status.nominated_node_name == node:
+            self._due[f"{pod.metadata.uid} again"] = pod, PendingReason("", "", "")
+        self._due[pod.metadata.uid] = pod, PendingReason("", "", node)
+        self._wake.set()
+
     def unnominated(self, pod: Pod) -> None:
         """Records that the pod's nomination was cleared."""
         before = self._last_reasons.get(pod.metadata.uid) or _condition_of(pod) or NO_REASON

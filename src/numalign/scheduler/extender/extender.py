@@ -5,18 +5,23 @@ own filters to the nodes that it names, so only zones are asked about here, and 
 at once.
 
 kube-scheduler asks about the next pod before the API server shows where the last one went. So the extender chooses a
-node itself, gives it the only highest score, and charges the pod to it. The charge ends when a watch event shows the
-pod on a node, when kube-scheduler asks about the pod again, or after `hold` seconds. Where kube-scheduler chose another
-node, the watch event moves the charge. With the verb `bind` the extender knows the choice, and refuses a node that
-would reject the pod."""
+node itself and charges the pod to it. With the verb `choose` that node is the only one in the answer, and
+kube-scheduler scores nothing. With `filter` and `prioritize` it gets the only highest score. The charge ends when a
+watch event shows the pod on a node, when kube-scheduler asks about the pod again, or after `hold` seconds. Where
+kube-scheduler chose another node, the watch event moves the charge. With the verb `bind` the extender knows the choice,
+and refuses a node that would reject the pod."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from enum import StrEnum
+from itertools import compress, repeat
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
 
 from numalign.api.errors import BadObject
 from numalign.api.objects.meta import ObjectMeta
@@ -25,34 +30,60 @@ from numalign.kube import binding
 from numalign.kube.binding import Outcome
 from numalign.kube.client import Client
 from numalign.placement.columns.shapes import Shape
-from numalign.placement.decisions import Decision, Randomness
+from numalign.placement.decisions import Decision, Randomness, Wake
 from numalign.placement.explain import wording
 from numalign.placement.rules.nodes.topologyreports import TopologyReports
+from numalign.placement.rules.resources.resourcesfit import NO_VICTIMS, FreedRows
 from numalign.placement.rules.rule import Rows
 from numalign.process.log import about
 from numalign.scheduler import placementannotation
 from numalign.scheduler.choose import choose, filtering, messages, scoring
-from numalign.scheduler.choose.choose import Attempt, AttemptContext
+from numalign.scheduler.choose.choose import Attempt, AttemptContext, Chosen
 from numalign.scheduler.choose.cluster import Cluster
 from numalign.scheduler.choose.filtering import Refused
+from numalign.scheduler.events.publish import Publisher
 from numalign.scheduler.extender.protocol import (
     BindingAnswer,
     BindingArgs,
     ExtenderArgs,
     FilterResult,
     HostPriority,
+    MetaPod,
+    MetaVictims,
     NodeList,
+    PreemptionArgs,
+    PreemptionResult,
     name_of,
 )
+from numalign.scheduler.extender.refusedpods import RefusedPods
+from numalign.scheduler.preempt.preemption import Preemption, PreemptionRequest
+from numalign.scheduler.preempt.preemptor import Preemptor
 from numalign.scheduler.profiles import Profile
 
 LOG: Final = logging.getLogger(__name__)
 HOLD: Final = 5.0
 """Seconds for which a pod stays charged whose binding is not seen."""
+STOCK_FIRST: Final = 1.0
+"""Seconds after a refusal in which kube-scheduler may nominate the pod to a node by its own preemption."""
 HIGHEST: Final = 10
-"""The highest score of the protocol, for the node that the extender chose; other nodes have less."""
-ZONE_SCORES: Final = 100
+"""The highest score of the protocol, for the node that the extender chose."""
+OURS: Final = "numalign schedules the pods of scheduler {name} itself: only one of the two schedulers may"
 UNKNOWN_NODE: Final = "node(s) not known to numalign yet"
+
+
+class Evicts(StrEnum):
+    """Who evicts pods to make room in a zone, where the totals of the node suffice."""
+
+    NONE = "none"
+    NUMALIGN = "numalign"
+    """The extender does, because kube-scheduler up to 1.37 does not find victims then."""
+    KUBE_SCHEDULER = "kube-scheduler"
+    """kube-scheduler from 1.38 on asks the extender for victims."""
+
+
+class ExtenderSettings(Struct, frozen=True, kw_only=True):
+    hold: float = HOLD
+    evicts: Evicts = Evicts.NONE
 
 
 class Extender:
@@ -61,14 +92,26 @@ class Extender:
         cluster: Cluster,
         profiles: Mapping[str, Profile],
         context: AttemptContext,
+        preemption: Preemption,
+        preemptor: Preemptor,
+        publisher: Publisher,
         client: Client,
         *,
         rng: Randomness,
-        hold: float = HOLD,
+        leads: Callable[[], bool] = lambda: True,
+        own: Collection[str] = (),
+        woken: Callable[[list[Wake]], None] = lambda _: None,
+        settings: ExtenderSettings,
     ) -> None:
-        """`profiles`: by scheduler name; pods of other names are judged by the first one."""
+        """`profiles`: by scheduler name; pods of other names are judged by the first one. `own`: the names whose pods
+        this process schedules itself. `leads`: only the leader evicts pods. `woken`: called with the nodes on which the
+        end of a charge makes room."""
         self._cluster, self._profiles, self._context = cluster, profiles, context
-        self._client, self._clock, self._rng, self._hold = client, client.sender.clock, rng, hold
+        self._own, self._woken = own, woken
+        self._preemption, self._preemptor, self._publisher = preemption, preemptor, publisher
+        self._evicts, self._leads = settings.evicts, leads
+        self._client, self._clock, self._rng, self._hold = client, client.sender.clock, rng, settings.hold
+        self._refused = RefusedPods(STOCK_FIRST if settings.evicts is Evicts.NUMALIGN else None)
         self._held: dict[str, float] = {}
         """By uid: until when the charge of a pod lasts whose binding is not seen."""
 
@@ -77,10 +120,21 @@ class Extender:
         """How many pods are charged whose binding is not seen."""
         return len(self._held)
 
+    def choose(self, asked: ExtenderArgs) -> FilterResult:
+        """The best node that will admit the pod, charged; if no node will, the reason of each. All nodes for a pod that
+        no kubelet aligns."""
+        return self._filtered(asked, one=True)
+
     def filter(self, asked: ExtenderArgs) -> FilterResult:
         """The nodes that will admit the pod; the reason of each other node, unless some node will do."""
+        return self._filtered(asked, one=False)
+
+    def _filtered(self, asked: ExtenderArgs, *, one: bool) -> FilterResult:
         pod, profile = asked.pod, self._profile(asked.pod)
+        if pod.spec.scheduler_name in self._own:
+            return FilterResult(error=OURS.format(name=pod.spec.scheduler_name))
         self._release(pod.metadata.uid)
+        self._refused.drop(pod.metadata.uid)
         try:
             shape = filtering.shape(profile, self._cluster.engine, pod)
         except BadObject as problem:
@@ -88,33 +142,56 @@ class Extender:
         if not _concerns(profile, shape):
             return _passed(asked, asked.names, {})
         attempt = self._attempt(pod, shape)
-        rows = self._rows(asked.names)
-        refused = self._left_out(attempt, profile, rows)
-        fitting = self._admitting(attempt, profile, [row for row in rows.values() if row not in refused])
+        names, places = asked.names, self._places(asked.names)
+        refused = self._left_out(attempt, profile)
+        fitting = self._admitting(attempt, profile, _without(self._rows(places), refused), one=one)
+        if len(fitting) == 1:
+            return _passed(asked, (self._cluster.engine.names[fitting.item()],), {})
         if len(fitting):
-            names = self._cluster.engine.names
-            admitting = {names[row] for row in fitting.tolist()}
-            return _passed(asked, [name for name in asked.names if name in admitting], {})
-        return _passed(asked, (), self._reasons(attempt, asked.names, rows, refused))
+            passing = self._marked(fitting)[places]
+            return _passed(asked, names if passing.all() else compress(names, passing.tolist()), {})
+        self._refused.put(pod, attempt.now)
+        rows = _by_name(names, places)
+        reasons = self._reasons(attempt, names, rows, refused)
+        return _passed(asked, (), reasons, self._resolvable(attempt, profile, rows, refused))
 
     def prioritize(self, asked: ExtenderArgs) -> list[HostPriority]:
-        """Scores by zones. The pod is charged to the node of the highest score; equal scores leave the choice to
-        kube-scheduler."""
+        """The highest score for the node that the pod is charged to. kube-scheduler takes nodes that are missing for
+        nodes of score 0; without any score it chooses itself."""
         pod, profile = asked.pod, self._profile(asked.pod)
         try:
             shape = filtering.shape(profile, self._cluster.engine, pod)
         except BadObject:
-            return _equal(asked.names)
+            return []
         if not _concerns(profile, shape):
-            return _equal(asked.names)
-        rows = self._rows(asked.names)
-        chosen = self._charged(self._attempt(pod, shape), profile, _sorted(rows.values()))
-        if chosen is None:
-            return _equal(asked.names)
-        codes = filtering.survey(profile, self._cluster.engine, shape, _sorted(rows.values()))
-        scores = {name: max(0, int(codes[row])) * (HIGHEST - 1) // ZONE_SCORES for name, row in rows.items()}
-        scores[chosen.node] = HIGHEST
-        return [HostPriority(name, scores.get(name, 0)) for name in asked.names]
+            return []
+        chosen = self._charged(self._attempt(pod, shape), profile, self._rows(self._places(asked.names)))
+        return [HostPriority(chosen.node, HIGHEST)] if chosen is not None else []
+
+    def preempt(self, asked: PreemptionArgs) -> PreemptionResult:
+        """The nodes on which the kubelet admits the pod once the victims are gone: kube-scheduler's victims where
+        these suffice, others where others do."""
+        pod, profile, candidates = asked.pod, self._profile(asked.pod), asked.candidates
+        try:
+            shape = filtering.shape(profile, self._cluster.engine, pod)
+        except BadObject:
+            return PreemptionResult()
+        if not _concerns(profile, shape):
+            return PreemptionResult({node: each for node, each in candidates.items() if each.pods})
+        # The charge of an earlier question must not count as a pod that is there.
+        self._release(pod.metadata.uid)
+        rows = _by_name(tuple(candidates), self._places(tuple(candidates)))
+        refused = self._left_out(self._attempt(pod, shape), profile)
+        supposed = {row: candidates[name].uids for name, row in rows.items() if row not in refused}
+        names, found = self._cluster.engine.names, dict[str, MetaVictims]()
+        for row, victims in self._preemption.on_rows(pod, shape, profile, supposed).items():
+            name = names[row]
+            if victims is None:
+                found[name] = candidates[name]
+            elif not any(self._is_tentative(each.metadata.uid) for each in victims.pods):
+                pods = tuple(MetaPod(each.metadata.uid) for each in victims.pods)
+                found[name] = MetaVictims(pods, victims.violations)
+        return PreemptionResult(found)
 
     async def bind(self, asked: BindingArgs) -> BindingAnswer:
         """Binds the pod to the node, with its predicted zones; refuses a node that would reject the pod."""
@@ -122,8 +199,7 @@ class Extender:
         decision, why = self._confirmed(asked)
         if why:
             return BindingAnswer(f"node {asked.node} would reject pod {meta.full_name}: {why}")
-        predicted = placementannotation.of(decision) if decision is not None else ""
-        said = {placementannotation.NAME: predicted} if predicted else {}
+        said = placementannotation.annotations(decision) if decision is not None else {}
         self._cluster.sends(asked.uid)
         answer = await binding.bind(self._client, meta, asked.node, said)
         if answer.outcome is Outcome.DONE:
@@ -135,8 +211,13 @@ class Extender:
             self._release(asked.uid)
         return BindingAnswer(answer.why or answer.outcome.value)
 
+    def improved(self, wakes: list[Wake]) -> None:
+        """Nodes may admit more than before."""
+        if wakes:
+            self._refused.improved()
+
     def tick(self) -> None:
-        """Ends charges of pods whose binding was not seen in time."""
+        """Ends charges of pods whose binding was not seen in time, and looks again at pods that were refused."""
         now = self._clock.now()
         for uid in [uid for uid, until in self._held.items() if now >= until or uid not in self._cluster.assumed]:
             assumed = self._cluster.assumed.get(uid)
@@ -144,6 +225,45 @@ class Extender:
                 del self._held[uid]
             elif not assumed.is_sent:
                 self._release(uid)
+        waiting = self._cluster.waiting_elsewhere
+        for uid in self._refused.due(waiting, now):
+            try:
+                self._revisit(waiting[uid], now)
+            except BadObject as problem:
+                # The pod was changed since kube-scheduler asked. The answer to the next question says what is wrong.
+                LOG.info("%s", problem, extra=about(pod=waiting[uid].metadata.full_name, uid=uid))
+                self._refused.drop(uid)
+
+    def _revisit(self, pod: Pod, now: float) -> None:
+        """Nominates the pod to a node that admits it by now. kube-scheduler does not see that reports of zones change,
+        but it sees the nomination, and tries the pod on that node first."""
+        profile = self._profile(pod)
+        shape = filtering.shape(profile, self._cluster.engine, pod)
+        found = choose.choose(self._attempt(pod, shape), profile, self._cluster, self._rng)
+        if isinstance(found, Chosen):
+            self._refused.drop(pod.metadata.uid)
+            self._charge(pod, found.decision, now)
+            self._publisher.nominated(pod, found.decision.node)
+        elif self._evicts is Evicts.NUMALIGN and profile.preemption is not None and self._leads():
+            self._evict(
+                PreemptionRequest(pod=pod, shape=shape, found=found, now=now, args=profile.preemption, profile=profile)
+            )
+
+    def _evict(self, asked: PreemptionRequest) -> None:
+        """Evicts pods of lower priority, if that makes a kubelet admit the pod."""
+        pod = asked.pod
+        if pod.status.nominated_node_name and not self._context.nominations.victims_of(pod.metadata.uid):
+            # kube-scheduler has made room for the pod.
+            return
+        outcome = self._preemptor.attempt(asked, elsewhere=True)
+        if outcome.nominated:
+            LOG.info("%s", outcome.message, extra=about(pod=pod.metadata.full_name, node=outcome.nominated))
+            self._publisher.nominated(pod, outcome.nominated)
+
+    def _is_tentative(self, uid: str) -> bool:
+        """Whether kube-scheduler may know nothing of the pod's node: it rejects an answer that names such a victim."""
+        assumed = self._cluster.assumed.get(uid)
+        return assumed is not None and not assumed.is_sent
 
     def _profile(self, pod: Pod) -> Profile:
         return self._profiles.get(pod.spec.scheduler_name) or next(iter(self._profiles.values()))
@@ -151,36 +271,53 @@ class Extender:
     def _attempt(self, pod: Pod, shape: Shape) -> Attempt:
         return self._context.attempt(pod, shape, self._clock.now(), 0)
 
-    def _rows(self, names: Iterable[str]) -> dict[str, int]:
-        """By name, in the order asked; nodes that the watch has not shown yet are missing."""
-        known, has_node = self._cluster.engine.rows, self._cluster.has_node
-        return {name: known[name] for name in names if name in known and has_node(name)}
+    def _places(self, names: Sequence[str]) -> Rows:
+        """The row of each of these nodes; -1: the watch has not shown the node yet."""
+        found = np.fromiter(map(self._cluster.engine.rows.get, names, repeat(-1)), np.intp, len(names))
+        found[~self._marked(self._cluster.world.node_rows)[found]] = -1
+        return found
 
-    def _left_out(self, attempt: Attempt, profile: Profile, rows: Mapping[str, int]) -> dict[int, str]:
+    def _rows(self, places: Rows) -> Rows:
+        """The rows of the nodes that are known, ascending."""
+        return np.flatnonzero(self._marked(places)[:-1])
+
+    def _marked(self, rows: Rows) -> NDArray[np.bool_]:
+        """By row, whether it is among these; the last place is for nodes that have no row."""
+        marks = np.zeros(self._cluster.engine.height + 1, np.bool_)
+        marks[rows] = True
+        return marks
+
+    def _left_out(self, attempt: Attempt, profile: Profile) -> dict[int, str]:
         """By row, the reason of nodes whose zones are not known, and of those that the storm guard avoids."""
         unreported = [rule for rule in profile.filters if isinstance(rule, TopologyReports)]
         found = filtering.filtered(attempt.pod, unreported, self._cluster.world)
         assert not isinstance(found, Refused)
         awaited = {row: refusal.reasons[0] for _, refusal, refused in found.tallies() for row in refused.tolist()}
-        return {
-            row: awaited.get(row) or attempt.kept_off[row]
-            for row in rows.values()
-            if row in awaited or row in attempt.kept_off
-        }
+        return {**attempt.kept_off, **awaited}
 
-    def _admitting(self, attempt: Attempt, profile: Profile, rows: Sequence[int]) -> Rows:
-        """The rows that admit the pod for certain; where only a search can tell, the first that a search finds."""
+    def _admitting(self, attempt: Attempt, profile: Profile, candidates: Rows, *, one: bool) -> Rows:
+        """The rows that admit the pod for certain; the best of them where only a search can tell, or for `one`."""
         engine = self._cluster.engine
-        candidates = _sorted(rows)
         codes = filtering.survey(profile, engine, attempt.shape, candidates)
         candidates = candidates[codes[candidates] >= 0]
-        tiers = filtering.certainties(profile, engine, codes[candidates], aligned=True)
-        certain = candidates[tiers == tiers.max()] if len(tiers) else candidates
-        if len(certain) > 1 and tiers.max() >= scoring.BY_SCORE:
-            return certain
+        if attempt.promised:
+            candidates = _sorted(row for row in candidates.tolist() if self._leaves_room(attempt, profile, row))
+        if not one:
+            tiers = filtering.certainties(profile, engine, aligned=True).take(codes[candidates])
+            certain = candidates[tiers == tiers.max()] if len(tiers) else candidates
+            if len(certain) > 1 and tiers.max() >= scoring.BY_SCORE:
+                return certain
         # kube-scheduler does not ask for the scores of a single node, so it is charged now.
         chosen = self._charged(attempt, profile, candidates)
         return candidates[:0] if chosen is None else _sorted((engine.rows[chosen.node],))
+
+    def _leaves_room(self, attempt: Attempt, profile: Profile, row: int) -> bool:
+        """Whether the pods that are nominated to the node, and are not less important, still fit."""
+        others = attempt.promised.get(row)
+        if not others:
+            return True
+        asked = filtering.whatif(profile, self._cluster.engine, attempt.pod, attempt.shape)
+        return asked.leaves_room(row, attempt.leaving.get(row, ()), others)
 
     def _charged(self, attempt: Attempt, profile: Profile, rows: Rows) -> Decision | None:
         """The pod on the best of these rows, or where it is charged already; None: no row is certain to admit it."""
@@ -191,9 +328,12 @@ class Extender:
         self._release(uid)
         decision = choose.best(attempt, profile, self._cluster, rows, self._rng)
         if decision is not None:
-            self._cluster.assume(attempt.pod, decision)
-            self._held[uid] = self._clock.now() + self._hold
+            self._charge(attempt.pod, decision, attempt.now)
         return decision
+
+    def _charge(self, pod: Pod, decision: Decision, now: float) -> None:
+        self._cluster.assume(pod, decision)
+        self._held[pod.metadata.uid] = now + self._hold
 
     def _confirmed(self, asked: BindingArgs) -> tuple[Decision | None, str]:
         """The pod on the node that kube-scheduler chose, or why the node would reject it. None: the pod is not one that
@@ -226,10 +366,24 @@ class Extender:
             found |= dict.fromkeys(group.nodes, wording.of_zones(group.answer))
         return {name: found.get(name, wording.PROMISED if name in rows else UNKNOWN_NODE) for name in names}
 
+    def _resolvable(
+        self, attempt: Attempt, profile: Profile, rows: Mapping[str, int], refused: Mapping[int, str]
+    ) -> Collection[str]:
+        """The nodes on which kube-scheduler is to look for victims: it asks for them with the verb `preempt`."""
+        if self._evicts is not Evicts.KUBE_SCHEDULER:
+            return ()
+        without = FreedRows((), attempt.pod.spec.priority, self._cluster.world).codes()
+        asked = filtering.whatif(profile, self._cluster.engine, attempt.pod, attempt.shape)
+        return {
+            name
+            for name, row in rows.items()
+            if row not in refused and without[row] != NO_VICTIMS and asked.is_possible(row)
+        }
+
     def _release(self, uid: str) -> None:
         """Ends the charge of a pod whose binding was not seen."""
         if self._held.pop(uid, None) is not None:
-            self._cluster.forget(uid)
+            self._woken(self._cluster.forget(uid))
 
 
 def _concerns(profile: Profile, shape: Shape) -> bool:
@@ -237,17 +391,27 @@ def _concerns(profile: Profile, shape: Shape) -> bool:
     return profile.zones and scoring.is_aligned(shape)
 
 
-def _equal(names: Iterable[str]) -> list[HostPriority]:
-    return [HostPriority(name, 0) for name in names]
+def _by_name(names: Sequence[str], places: Rows) -> dict[str, int]:
+    """The rows of the nodes that are known."""
+    return {name: row for name, row in zip(names, places.tolist(), strict=True) if row >= 0}
 
 
-def _passed(asked: ExtenderArgs, names: Iterable[str], failed: Mapping[str, str]) -> FilterResult:
+def _without(rows: Rows, others: Collection[int]) -> Rows:
+    return rows[~np.isin(rows, np.fromiter(others, np.intp))] if others else rows
+
+
+def _passed(
+    asked: ExtenderArgs, names: Iterable[str], failed: Mapping[str, str], resolvable: Collection[str] = ()
+) -> FilterResult:
+    """`resolvable`: the failed nodes on which evictions may help."""
     passing = tuple(names)
+    hopeful = {name: failed[name] for name in resolvable}
+    hopeless = {name: reason for name, reason in failed.items() if name not in hopeful} if hopeful else dict(failed)
     if asked.node_names is not None or asked.nodes is None:
-        return FilterResult(node_names=passing, failed_and_unresolvable_nodes=dict(failed))
+        return FilterResult(node_names=passing, failed_nodes=hopeful, failed_and_unresolvable_nodes=hopeless)
     wanted = set(passing)
     nodes = NodeList(tuple(each for each in asked.nodes.items if name_of(each) in wanted))
-    return FilterResult(nodes=nodes, failed_and_unresolvable_nodes=dict(failed))
+    return FilterResult(nodes=nodes, failed_nodes=hopeful, failed_and_unresolvable_nodes=hopeless)
 
 
 def _sorted(rows: Iterable[int]) -> Rows:

@@ -6,13 +6,14 @@ nodes where it sent those (kube-scheduler spec 5.2 and 5.3)."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from msgspec import field
 
 from numalign.api.decode.structs import Wire
 from numalign.api.objects.pod import Pod
 
+VICTIMS: Final = {"pods": "Pods", "violations": "NumPDBViolations"}
 WholeNode = dict[str, Any]
 """Returned as it came."""
 
@@ -54,6 +55,52 @@ class HostPriority(Wire, frozen=True, omit_defaults=False, rename="pascal"):
     host: str
     score: int
     """From 0 to 10."""
+
+
+class MetaPod(Wire, frozen=True, omit_defaults=False, rename={"uid": "UID"}):
+    uid: str
+
+
+class MetaVictims(Wire, frozen=True, omit_defaults=False, rename=VICTIMS):
+    """Pods to evict from a node, the most important first."""
+
+    pods: tuple[MetaPod, ...] | None = None
+    violations: int = 0
+    """How many of them a disruption budget protects."""
+
+    @property
+    def uids(self) -> tuple[str, ...]:
+        return tuple(each.uid for each in self.pods or ())
+
+
+class WholeVictims(Wire, frozen=True, rename=VICTIMS):
+    pods: tuple[Pod, ...] | None = None
+    violations: int = 0
+
+
+class PreemptionArgs(Wire, frozen=True, rename="pascal"):
+    """The request of `preempt`. Up to Kubernetes 1.37 every node has victims, which kube-scheduler chose without
+    regard to zones; from 1.38 on, nodes that only an extender refuses have none."""
+
+    pod: Pod
+    node_name_to_victims: dict[str, WholeVictims | None] | None = None
+    node_name_to_meta_victims: dict[str, MetaVictims | None] | None = None
+
+    @property
+    def candidates(self) -> dict[str, MetaVictims]:
+        """By node."""
+        if self.node_name_to_meta_victims is not None:
+            return {node: each or MetaVictims() for node, each in self.node_name_to_meta_victims.items()}
+        whole = self.node_name_to_victims or {}
+        return {node: _meta(each) if each is not None else MetaVictims() for node, each in whole.items()}
+
+
+def _meta(victims: WholeVictims) -> MetaVictims:
+    return MetaVictims(tuple(MetaPod(each.metadata.uid) for each in victims.pods or ()), victims.violations)
+
+
+class PreemptionResult(Wire, frozen=True, omit_defaults=False, rename="pascal"):
+    node_name_to_meta_victims: dict[str, MetaVictims] = field(default_factory=dict)
 
 
 class BindingArgs(Wire, frozen=True, rename={"name": "PodName", "namespace": "PodNamespace", "uid": "PodUID"}):

@@ -1,8 +1,9 @@
 """Writes the part of kube-scheduler's configuration that makes it ask the extender.
 
-`numalign extender config` prints it, alone or merged into an existing KubeSchedulerConfiguration. The weight lets the
-extender's choice prevail over all scores of kube-scheduler, because the extender charges a pod to the node of its
-highest score (kube-scheduler spec 5.5 and 5.11). Pure."""
+`numalign extender config` prints it, alone or merged into an existing KubeSchedulerConfiguration. The extender charges
+a pod to the node that it chooses, so its choice has to prevail. Alone, it answers with that node only, and
+kube-scheduler scores nothing. Beside other extenders, which may refuse the node, it answers with all nodes that admit
+the pod, and its weight prevails over all scores of kube-scheduler (kube-scheduler spec 5.5 and 5.11). Pure."""
 
 from __future__ import annotations
 
@@ -37,8 +38,9 @@ class ExtenderOptions(Struct, frozen=True, kw_only=True):
     """Only pods that ask for one of these are asked about; empty: all pods."""
 
 
-def stanza(options: ExtenderOptions) -> Document:
-    """One entry of `extenders`."""
+def stanza(options: ExtenderOptions, *, beside_others: bool = False) -> Document:
+    """One entry of `extenders`; `beside_others`: there are more."""
+    scored = {"filterVerb": "filter", "prioritizeVerb": "prioritize", "weight": options.weight}
     tls = {
         "caFile": options.authority,
         "certFile": options.certificate,
@@ -47,10 +49,9 @@ def stanza(options: ExtenderOptions) -> Document:
     }
     return {
         "urlPrefix": options.url.rstrip("/"),
-        "filterVerb": "filter",
-        "prioritizeVerb": "prioritize",
+        **(scored if beside_others else {"filterVerb": "choose"}),
+        "preemptVerb": "preempt",
         **({"bindVerb": "bind"} if options.bind else {}),
-        "weight": options.weight,
         "enableHTTPS": options.url.startswith("https://"),
         "tlsConfig": {name: value for name, value in tls.items() if value},
         "httpTimeout": options.timeout,
@@ -66,23 +67,23 @@ def defaults() -> Document:
     return {"apiVersion": pluginargs.API_VERSION, "kind": configuration.KIND, "profiles": profiles}
 
 
-def alone(entry: Document) -> Document:
-    return {"apiVersion": pluginargs.API_VERSION, "kind": configuration.KIND, EXTENDERS: [entry]}
+def alone(options: ExtenderOptions) -> Document:
+    return {"apiVersion": pluginargs.API_VERSION, "kind": configuration.KIND, EXTENDERS: [stanza(options)]}
 
 
-def merged(document: object, source: str, entry: Document) -> Document:
+def merged(document: object, source: str, options: ExtenderOptions) -> Document:
     """The configuration with this extender, in place of an older entry of the same URL. BadObject where the file is no
     configuration of kube-scheduler, or where another extender binds pods."""
     config = fields.root(document, configuration.KIND, source)
     fields.of_kind(config, pluginargs.API_VERSION, configuration.KIND)
     others: list[object] = []
     for item in fields.items(config.at(EXTENDERS)) if config.at(EXTENDERS).given else ():
-        if fields.text(item.at("urlPrefix")).rstrip("/") == entry["urlPrefix"]:
+        if fields.text(item.at("urlPrefix")).rstrip("/") == options.url.rstrip("/"):
             continue
-        if "bindVerb" in entry and item.at("bindVerb").given:
+        if options.bind and item.at("bindVerb").given:
             raise item.at("bindVerb").bad("kube-scheduler allows one extender to bind; use --no-bind for this one")
         others.append(item.value)
-    return {**fields.named(config), EXTENDERS: [*others, entry]}
+    return {**fields.named(config), EXTENDERS: [*others, stanza(options, beside_others=bool(others))]}
 
 
 def checked(options: ExtenderOptions) -> ExtenderOptions:

@@ -1,16 +1,18 @@
-"""Serves the scheduler extender protocol over HTTP: POST /filter, /prioritize and /bind.
+"""Serves the scheduler extender protocol over HTTP: POST /choose, /filter, /prioritize, /preempt and /bind.
 
-`numalign extender run` listens with it. Clients show a certificate that the TLS layer has verified, or every request
-passes a guard. kube-scheduler keeps its connections open and waits for each answer, so `filter` and `prioritize` are
-answered at once and never ask the API server. `bind` goes on when its client disconnects, because a Binding that was
-sent may take effect. A body that cannot be read gets 400 and says why; kube-scheduler reports the code in the pod's
-Event."""
+Beside them are the questions that promise nothing: /simulate/filter and /simulate/prioritize about whole nodes, and
+/v1/capacity.
+
+`http.serving` listens with it. Clients show a certificate that the TLS layer has verified, or every request passes a
+guard. kube-scheduler keeps its connections open and waits for each answer, so all verbs but `bind` are answered at once
+and never ask the API server. `bind` goes on when its client disconnects, because a Binding that was sent may take
+effect. A body that cannot be read gets 400 and says why; kube-scheduler reports the code in the pod's Event."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -19,22 +21,44 @@ import msgspec
 from numalign.api.decode import decode
 from numalign.api.decode.structs import ENCODER
 from numalign.api.errors import BadObject
+from numalign.api.schedulerconfig.configuration import Configuration
 from numalign.kube.clock import Clock
 from numalign.process.http.connection import Connection, Pending
 from numalign.process.http.limits import Limits
 from numalign.process.http.messages import TEXT, Request, Response
 from numalign.process.serve import Guard, PageRequest
+from numalign.scheduler.capacity.service import CapacityService
+from numalign.scheduler.capacity.simulate import Simulation
+from numalign.scheduler.choose.cluster import Cluster
 from numalign.scheduler.extender.extender import Extender
-from numalign.scheduler.extender.protocol import BindingArgs, ExtenderArgs
+from numalign.scheduler.extender.protocol import BindingArgs, ExtenderArgs, PreemptionArgs
+from numalign.scheduler.http import capacitypage
 from numalign.scheduler.metrics import Metrics
+from numalign.scheduler.profiles import Profile
 
 LOG: Final = logging.getLogger(__name__)
 LIMITS: Final = Limits(connections=64, body_bytes=64 << 20, head_seconds=5.0, idle_seconds=120.0)
 """Go's clients close connections that were idle for 90 seconds; a server that closes first makes a request fail. Whole
 nodes have 5 to 15 kB each."""
-FILTER, PRIORITIZE, BIND = "/filter", "/prioritize", "/bind"
-PATHS: Final = (FILTER, PRIORITIZE, BIND)
+CHOOSE, FILTER, PRIORITIZE, PREEMPT, BIND = "/choose", "/filter", "/prioritize", "/preempt", "/bind"
+SIMULATED: Final = "/simulate"
+VERBS: Final = (CHOOSE, FILTER, PRIORITIZE, PREEMPT, BIND)
+PATHS: Final = (*VERBS, SIMULATED + FILTER, SIMULATED + PRIORITIZE, capacitypage.PATH)
+WAITED_FOR: Final = frozenset({BIND, capacitypage.PATH})
+"""Answers that take their time."""
 NOT_SYNCED: Final = "the caches of the extender are not synced yet"
+
+
+class Questions(msgspec.Struct, frozen=True):
+    """What is answered without a promise."""
+
+    capacity: CapacityService
+    simulation: Simulation
+
+
+def questions(cluster: Cluster, profiles: Mapping[str, Profile], config: Configuration) -> Questions:
+    """About this cluster. `profiles`: by scheduler name; pods of other names are counted by the first one."""
+    return Questions(CapacityService(cluster, profiles, config), Simulation(cluster, profiles, config))
 
 
 class ExtenderServer:
@@ -48,22 +72,23 @@ class ExtenderServer:
         extender: Extender,
         counts: Metrics,
         clock: Clock,
+        questions: Questions,
         *,
         is_synced: Callable[[], bool],
         guard: Guard | None = None,
     ) -> None:
         """`guard`: None where TLS has authenticated the clients."""
-        self._extender, self._counts, self._clock = extender, counts, clock
+        self._extender, self._counts, self._clock, self._questions = extender, counts, clock, questions
         self._is_synced, self._guard = is_synced, guard
         self._binds: set[asyncio.Task[None]] = set()
         """Keeps tasks that no client waits for."""
 
     def answer(self, request: Request) -> Response | Pending:
         if request.path not in PATHS:
-            return self.refusal(HTTPStatus.NOT_FOUND, f"no such path; the verbs are {', '.join(PATHS)}")
+            return self.refusal(HTTPStatus.NOT_FOUND, f"no such path; the paths are {', '.join(PATHS)}")
         if request.method != "POST":
             return self.refusal(HTTPStatus.METHOD_NOT_ALLOWED, "send a POST request")
-        if self._guard is None and request.path != BIND:
+        if self._guard is None and request.path not in WAITED_FOR:
             return self._now(request)
         return Later(self._guarded(request), self._binds)
 
@@ -77,7 +102,7 @@ class ExtenderServer:
             if refused is not None:
                 body = refused.body if isinstance(refused.body, bytes) else refused.body.encode()
                 return Response(refused.status, body, refused.content_type)
-        return self._now(request) if request.path != BIND else await self._bound(request)
+        return await self._later(request) if request.path in WAITED_FOR else self._now(request)
 
     def _now(self, request: Request) -> Response:
         begun = self._clock.now()
@@ -89,8 +114,7 @@ class ExtenderServer:
         if not self._is_synced():
             return self.refusal(HTTPStatus.SERVICE_UNAVAILABLE, NOT_SYNCED)
         try:
-            asked = decode.decode(ExtenderArgs, request.body)
-            found: Any = self._extender.filter(asked) if request.path == FILTER else self._extender.prioritize(asked)
+            found = self._found(request)
         except BadObject as problem:
             return self.refusal(HTTPStatus.BAD_REQUEST, str(problem))
         except Exception:
@@ -98,16 +122,33 @@ class ExtenderServer:
             return self.refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "internal error; see the log of the extender")
         return _json(found)
 
-    async def _bound(self, request: Request) -> Response:
+    def _found(self, request: Request) -> msgspec.Struct | list[Any]:
+        if request.path == PREEMPT:
+            return self._extender.preempt(decode.decode(PreemptionArgs, request.body))
+        asked = decode.decode(ExtenderArgs, request.body)
+        if request.path == CHOOSE:
+            return self._extender.choose(asked)
+        asker = self._questions.simulation if request.path.startswith(SIMULATED) else self._extender
+        return asker.filter(asked) if request.path.endswith(FILTER) else asker.prioritize(asked)
+
+    async def _later(self, request: Request) -> Response:
         begun = self._clock.now()
         if not self._is_synced():
             return self.refusal(HTTPStatus.SERVICE_UNAVAILABLE, NOT_SYNCED)
-        try:
-            answer = _json(await self._extender.bind(decode.decode(BindingArgs, request.body)))
-        except BadObject as problem:
-            answer = self.refusal(HTTPStatus.BAD_REQUEST, str(problem))
-        self._counts.extender_seconds.observe("bind", str(answer.code), number=self._clock.now() - begun)
+        if request.path == BIND:
+            answer = await self._bound(request)
+        else:
+            found = await capacitypage.answered(self._questions.capacity, request.body)
+            body = found.body if isinstance(found.body, bytes) else found.body.encode()
+            answer = Response(found.status, body, found.content_type)
+        self._counts.extender_seconds.observe(request.path[1:], str(answer.code), number=self._clock.now() - begun)
         return answer
+
+    async def _bound(self, request: Request) -> Response:
+        try:
+            return _json(await self._extender.bind(decode.decode(BindingArgs, request.body)))
+        except BadObject as problem:
+            return self.refusal(HTTPStatus.BAD_REQUEST, str(problem))
 
 
 class Later:

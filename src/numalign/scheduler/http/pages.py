@@ -6,17 +6,21 @@ Health checks are kube-scheduler's (kube-scheduler spec 6.5)."""
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterable
 from typing import Final, TypeVar
 
 import msgspec
 
+from numalign import __version__
 from numalign.api.schedulerconfig.configuration import Configuration
 from numalign.kube.leader.lease import Election
 from numalign.kube.resources import PODS
 from numalign.process import log, metrics
 from numalign.process.serve import Health, Page, PageRequest, PageResponse
 from numalign.scheduler import settings
+from numalign.scheduler.capacity.service import CapacityService
+from numalign.scheduler.http import capacitypage
 from numalign.scheduler.main import Scheduler
 from numalign.scheduler.metrics import resource_lines
 from numalign.scheduler.snapshot import dump, files
@@ -31,6 +35,11 @@ AT_ONCE: Final = 16
 SYNCED: Final = ("sched-handler-sync", "informer-sync")
 """The checks are the same here: an informer is synced once its handler has processed every object."""
 MOST_DIGITS: Final = 4
+RULE_FIELDS: Final = ("component", "pod", "node")
+RULE_SECONDS: Final = 600
+MOST_RULE_SECONDS: Final = 86400
+LONGEST_FIELD: Final = 600
+"""A namespace and a name, each of at most 253 characters, and some."""
 T = TypeVar("T")
 
 
@@ -45,6 +54,7 @@ def pages(scheduler: Scheduler, config: Configuration, election: Election | None
         "/metrics/slis": lambda _: PageResponse(health.registry.text(), content_type=metrics.CONTENT_TYPE),
         "/metrics/resources": lambda _: _resources(scheduler),
         "/configz": lambda _: _json({"kubescheduler.config.k8s.io": settings.plain(config)}),
+        "/version": lambda _: _json({"version": __version__}),
         "/debug/state": lambda asked: _state(scheduler, asked),
         "/debug/decisions": lambda asked: _json(dump.decisions(scheduler, asked.query.get("pod", ""))),
         "/debug/dump": lambda _: _dump(scheduler),
@@ -53,6 +63,18 @@ def pages(scheduler: Scheduler, config: Configuration, election: Election | None
     for path, checks in (("/healthz", watchdog), ("/livez", {"ping": lambda: True}), ("/readyz", ready)):
         pages |= health.pages(path, checks)
     return pages
+
+
+def posts(scheduler: Scheduler) -> dict[str, Page]:
+    """The pages that answer POST requests."""
+    service = CapacityService(scheduler.cluster, scheduler.profiles, scheduler.config)
+
+    async def capacity(asked: PageRequest) -> PageResponse:
+        if not scheduler.watched.has_synced:
+            return PageResponse("the caches of the scheduler are not synced yet\n", 503)
+        return await capacitypage.answered(service, asked.body)
+
+    return {capacitypage.PATH: capacity}
 
 
 async def _state(scheduler: Scheduler, asked: PageRequest) -> PageResponse:
@@ -98,11 +120,47 @@ def _is_renewing(election: Election, now: float) -> bool:
 
 
 def _verbosity(asked: PageRequest) -> PageResponse:
-    text = asked.body.decode("ascii", "replace").strip()
-    if asked.method != "PUT" or not text.isdecimal() or len(text) > MOST_DIGITS:
+    """GET shows the verbosity and its rules. PUT sets it: the body is a number, the query says for what, for how long.
+
+    Without `pod`, `node`, `component` and `seconds`, it is that of the process, as kube-scheduler's page sets it."""
+    if asked.method != "PUT":
+        return _json(_verbosity_state())
+    text, query = asked.body.decode("ascii", "replace").strip(), asked.query
+    if not text.isdecimal() or len(text) > MOST_DIGITS:
         return PageResponse("PUT a number: 4 and more is debugging\n", 400)
-    log.set_verbosity(int(text))
-    return PageResponse(f"successfully set verbosity to {text}\n")
+    unknown = [name for name in query if name not in (*RULE_FIELDS, "seconds")]
+    if unknown or any(len(value) > LONGEST_FIELD for value in query.values()):
+        return PageResponse(f"the query may have {', '.join(RULE_FIELDS)} and seconds\n", 400)
+    if not query:
+        log.set_verbosity(int(text))
+        return PageResponse(f"successfully set verbosity to {text}\n")
+    seconds = query.get("seconds", str(RULE_SECONDS))
+    if not seconds.isdecimal() or len(seconds) > MOST_DIGITS + 1 or not 0 <= int(seconds) <= MOST_RULE_SECONDS:
+        return PageResponse(f"seconds is a whole number from 0, which ends a rule, to {MOST_RULE_SECONDS}\n", 400)
+    return _verbosity_rule(int(text), {name: query.get(name, "") for name in RULE_FIELDS}, int(seconds))
+
+
+def _verbosity_rule(verbosity: int, fields: dict[str, str], seconds: int) -> PageResponse:
+    rule = log.VERBOSITY.rule(verbosity, seconds, **fields)
+    words = " ".join(f"{name}={value}" for name, value in fields.items() if value) or "everything"
+    if not seconds:
+        found = log.VERBOSITY.remove(rule.selector)
+        return PageResponse(f"{'ended' if found else 'no'} rule for {words}\n", 200 if found else 404)
+    try:
+        log.VERBOSITY.add(rule)
+    except log.TooManyRules as problem:
+        return PageResponse(f"{problem}\n", 429)
+    return PageResponse(f"successfully set verbosity to {verbosity} for {words} for {seconds} s\n")
+
+
+def _verbosity_state() -> dict[str, object]:
+    now = time.monotonic()
+    rules = [
+        {"verbosity": each.verbosity, **dict(zip(RULE_FIELDS, each.selector, strict=True))}
+        | {"secondsLeft": round(each.until - now)}
+        for each in log.VERBOSITY.rules()
+    ]
+    return {"verbosity": log.VERBOSITY.base, "rules": rules}
 
 
 def _json(thing: object) -> PageResponse:

@@ -20,11 +20,12 @@ from numalign.kube.watch.store import Change
 from numalign.kubelet import refusals
 from numalign.placement.decisions import Wake, WakeCause
 from numalign.placement.explain import wording
-from numalign.placement.rules.volumes.volumestock import Shelf
 from numalign.process.log import about
+from numalign.scheduler import metrics
 from numalign.scheduler.choose import stormguard
 from numalign.scheduler.choose.cluster import Cluster
 from numalign.scheduler.choose.stormguard import StormGuard
+from numalign.scheduler.events import podhistory
 from numalign.scheduler.events.podhistory import SILENT, PodHistories
 from numalign.scheduler.events.publish import Publisher
 from numalign.scheduler.metrics import Metrics
@@ -41,8 +42,7 @@ POD_ASSIGNED: Final = ClusterEvent(Resource.ASSIGNED_POD, Action.ADD)
 NODE_ADDED: Final = ClusterEvent(Resource.NODE, Action.ADD)
 NODE_DELETED: Final = ClusterEvent(Resource.NODE, Action.DELETE)
 REJECTED: Final = "PodRejected"
-OURS: Final = "numalign"
-OTHERS: Final = "others"
+RUNNING: Final = "Running"
 
 
 class Intake:
@@ -58,19 +58,26 @@ class Intake:
         clock: Clock,
         wake: Callable[[], None],
         clears_rejected: bool = False,
+        improved: Callable[[list[Wake]], None] = lambda _: None,
+        follows_nominations: bool = False,
         histories: PodHistories = SILENT,
+        tap: Callable[[str, Change[Any], float], None] = lambda resource, change, now: None,
     ) -> None:
-        """`clears_rejected`: delete pods of ours that their kubelet rejected."""
+        """`clears_rejected`: delete pods of ours that their kubelet rejected. `improved`: called like the queue with
+        nodes on which a waiting pod may fit now. `follows_nominations`: room is kept for nominated pods of other
+        schedulers, too. `tap` sees each change before it is applied, with its resource."""
         self._cluster, self._queue, self._profiles = cluster, queue, profiles
         self._publisher, self._rejections, self._metrics = publisher, rejections, counts
         self._clock, self._wake, self._clears_rejected = clock, wake, clears_rejected
-        self._histories = histories
+        self._histories, self._improved = histories, improved
+        self._follows_nominations, self._tap = follows_nominations, tap
 
     def guarded(self, resource: str, handler: Callable[[Change[T]], None]) -> Callable[[Change[T]], None]:
         """A handler that skips and counts an object that it cannot process, instead of ending the watch."""
 
         def handle(change: Change[T]) -> None:
             try:
+                self._tap(resource, change, self._clock.now())
                 handler(change)
             except BadObject as problem:
                 LOG.warning("Skipped unreadable object: %s", problem, extra=_about(resource, change))
@@ -94,33 +101,29 @@ class Intake:
             self._queue.move(ObjectChange(event, old, new), now)
         # Heartbeats make no pod schedulable.
         if events:
-            self._woken(wakes)
+            self.woken(wakes)
 
     def _node_gone(self, node: Node) -> None:
         name = node.metadata.name
         self._rejections.gone(name)
         wakes = self._cluster.node_gone(name)
         self._queue.move(ObjectChange(NODE_DELETED, node), self._clock.now())
-        self._woken(wakes)
+        self.woken(wakes)
 
     def topology(self, change: Change[NodeResourceTopology]) -> None:
         if change.new is not None:
-            self._woken(self._cluster.report(change.new, self._clock.now()))
+            self.woken(self._cluster.report(change.new, self._clock.now()))
         elif change.old is not None:
-            self._woken(self._cluster.report_gone(change.old.metadata.name, self._clock.now()))
+            self.woken(self._cluster.report_gone(change.old.metadata.name, self._clock.now()))
 
-    def shelved(self, shelf: Shelf[V], resource: Resource) -> Callable[[Change[V]], None]:
+    def waking(self, apply: Callable[[Change[V]], None], resource: Resource) -> Callable[[Change[V]], None]:
         """A handler for objects that plugins read and whose changes may make pods schedulable."""
 
         def handle(change: Change[V]) -> None:
-            if change.new is not None:
-                shelf.put(change.new)
-                action = Action.UPDATE if change.old is not None else Action.ADD
-            elif change.old is not None:
-                shelf.drop(change.old.metadata.full_name)
-                action = Action.DELETE
-            else:
+            if change.new is None and change.old is None:
                 return
+            apply(change)
+            action = Action.DELETE if change.new is None else Action.UPDATE if change.old is not None else Action.ADD
             self._queue.move(ObjectChange(ClusterEvent(resource, action), change.old, change.new), self._clock.now())
 
         return handle
@@ -140,6 +143,8 @@ class Intake:
     def _pod_waiting(self, pod: Pod, *, is_new: bool) -> None:
         uid, now = pod.metadata.uid, self._clock.now()
         if pod.spec.scheduler_name not in self._profiles:
+            if self._follows_nominations:
+                self._queue.follow(pod, now)
             return self._cluster.waits_elsewhere(pod)
         if pod.status.is_finished:
             self._queue.delete(uid, now)
@@ -148,7 +153,7 @@ class Intake:
             # A pod that was bound before the watch showed it must not be scheduled again.
             self._queue.add(pod, now)
             if is_new:
-                self._histories.record(pod.metadata, "queued", priority=pod.spec.priority)
+                self._histories.record(pod.metadata, podhistory.QUEUED, priority=pod.spec.priority)
 
     def _pod_assigned(self, old: Pod | None, pod: Pod) -> None:
         uid, now = pod.metadata.uid, self._clock.now()
@@ -161,14 +166,16 @@ class Intake:
             # The kubelet rejected the pod, so its end frees nothing on the node.
             self._queue.wake(wakes, now)
         else:
-            self._woken(wakes)
+            self.woken(wakes)
         if pod.status.is_finished:
             if not was_over:
                 self._ended(pod, is_first_look=old is None)
         elif is_new:
             self._queue.move(ObjectChange(POD_ASSIGNED, None, pod), now)
-            self._record(pod, "binding confirmed", node=pod.spec.node_name)
+            self._record(pod, podhistory.CONFIRMED, node=pod.spec.node_name)
         elif old is not None:
+            if pod.status.phase == RUNNING and old.status.phase != RUNNING:
+                self._record(pod, podhistory.STARTED, node=pod.spec.node_name)
             for event in clusterevents.pod_changes(old, pod, Resource.ASSIGNED_POD):
                 self._queue.move(ObjectChange(event, old, pod), now)
 
@@ -179,7 +186,7 @@ class Intake:
         if is_first_look or not refusals.is_rejection(pod):
             return
         profile = self._profiles.get(pod.spec.scheduler_name)
-        self._metrics.rejections.add(pod.status.reason, OURS if profile is not None else OTHERS)
+        self._metrics.rejections.add(pod.status.reason, metrics.OURS if profile is not None else metrics.OTHERS)
         if self._clears_rejected and profile is not None:
             self._publisher.cleared(pod.metadata)
         shape = self._cluster.engine.shape(pod).number
@@ -196,18 +203,18 @@ class Intake:
         self._publisher.warned(
             pod.metadata, REJECTED, "Scheduling", wording.rejected(node, reason, pause, pod.metadata.controller)
         )
-        self._histories.warn(pod.metadata, "rejected by the kubelet", node=node, why=reason)
+        self._histories.warn(pod.metadata, podhistory.REJECTED, node=node, why=reason)
 
     def _pod_gone(self, pod: Pod) -> None:
         uid, now = pod.metadata.uid, self._clock.now()
         counted = uid in self._cluster.assumed or bool(pod.spec.node_name)
         self._queue.delete(uid, now)
         self._publisher.forget(uid)
-        self._record(pod, "deleted", node=pod.spec.node_name)
+        self._record(pod, podhistory.DELETED, node=pod.spec.node_name)
         wakes = self._cluster.pod_gone(pod, now)
         if counted and not pod.status.is_finished:
             self._queue.move(ObjectChange(clusterevents.ASSIGNED_POD_DELETED, pod), now)
-        self._woken(wakes)
+        self.woken(wakes)
 
     def _record(self, pod: Pod, what: str, **fields: object) -> None:
         """Only pods of our profiles have a history."""
@@ -219,17 +226,19 @@ class Intake:
     def tick(self) -> None:
         """Called at intervals: ends grace periods of deleted pods and pauses of the storm guard."""
         now = self._clock.now()
-        self._woken(self._cluster.tick(now))
+        self.woken(self._cluster.tick(now))
         self._queue.wake(self._cluster.graces_ended(now), now)
         # The end of a pause is no change of the node, so other pods still avoid the node.
         self._queue.wake([Wake(node, WakeCause.FREED) for node in self._rejections.ended(now)], now)
         self._wake()
 
-    def _woken(self, wakes: list[Wake]) -> None:
+    def woken(self, wakes: list[Wake]) -> None:
+        """Nodes on which a waiting pod may fit now."""
         if wakes:
             for wake in wakes:
                 self._rejections.changed(wake.node)
             self._queue.wake(wakes, self._clock.now())
+            self._improved(wakes)
 
 
 def _about(resource: str, change: Change[Any]) -> dict[str, Any]:

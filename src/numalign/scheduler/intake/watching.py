@@ -6,7 +6,8 @@ rejected or was deleted decides what is free on its node."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from numalign.api.objects.sharing import SharedNodes, SharedPods
@@ -26,13 +27,14 @@ from numalign.kube.request import Selection
 from numalign.kube.resources import NODES, PODS, TOPOLOGIES, Named, Resource
 from numalign.kube.watch.informer import DEFAULTS, Informer, Options
 from numalign.kube.watch.store import Change
-from numalign.placement.rules.volumes.volumestock import VolumeStock
+from numalign.placement.rules.volumes.volumestock import Shelf
 from numalign.scheduler.bind.binder import CLAIMS, VOLUMES
 from numalign.scheduler.choose.plugins import Plugins
 from numalign.scheduler.intake.intake import Intake
 from numalign.scheduler.queue import clusterevents
 
 T = TypeVar("T", bound=Named)
+V = TypeVar("V", bound=Named)
 C = TypeVar("C", ReplicationController, ReplicaSet, StatefulSet)
 
 NAMESPACES: Final = resources.of("v1", "namespaces", "Namespace", Namespace)
@@ -50,6 +52,28 @@ ATTACHMENTS: Final = resources.of("storage.k8s.io/v1", "volumeattachments", "Vol
 
 BUDGETS: Final = resources.of("policy/v1", "poddisruptionbudgets", "PodDisruptionBudget", PodDisruptionBudget)
 DEVICE_CLASSES: Final = resources.of("resource.k8s.io/v1", "deviceclasses", "DeviceClass", DeviceClass)
+READ_BY_PLUGINS: Final[tuple[Resource[Any], ...]] = (
+    NAMESPACES,
+    SERVICES,
+    REPLICATION_CONTROLLERS,
+    REPLICA_SETS,
+    STATEFUL_SETS,
+    BUDGETS,
+)
+"""Resources that plugins read, and whose changes make no pod schedulable."""
+WAKING: Final[Mapping[Resource[Any], clusterevents.Resource]] = MappingProxyType(
+    {
+        CLASSES: clusterevents.Resource.STORAGE_CLASS,
+        VOLUMES: clusterevents.Resource.PERSISTENT_VOLUME,
+        CLAIMS: clusterevents.Resource.PERSISTENT_VOLUME_CLAIM,
+        CSI_NODES: clusterevents.Resource.CSI_NODE,
+        CSI_DRIVERS: clusterevents.Resource.CSI_DRIVER,
+        CAPACITIES: clusterevents.Resource.CSI_STORAGE_CAPACITY,
+        ATTACHMENTS: clusterevents.Resource.VOLUME_ATTACHMENT,
+        DEVICE_CLASSES: clusterevents.Resource.DEVICE_CLASS,
+    }
+)
+"""Resources that plugins read, and the events that their changes are for waiting pods."""
 OPTIONAL: Final[tuple[Resource[Any], ...]] = (TOPOLOGIES, DEVICE_CLASSES)
 """Resources that a cluster may not serve."""
 
@@ -64,14 +88,11 @@ class Informers:
         self._follow(NODES, intake.node, Options(share=SharedNodes().shared))
         if zones:
             self._follow(TOPOLOGIES, intake.topology)
-        self._follow(NAMESPACES, lambda change: _namespace(stock, change))
-        self._follow(SERVICES, lambda change: _service(stock, change))
-        self._follow(REPLICATION_CONTROLLERS, _controller(stock, ReplicationController))
-        self._follow(REPLICA_SETS, _controller(stock, ReplicaSet))
-        self._follow(STATEFUL_SETS, _controller(stock, StatefulSet))
-        self._follow(BUDGETS, lambda change: _budget(stock, change))
-        self._follow_volumes(stock.volumes)
-        self._follow(DEVICE_CLASSES, intake.shelved(stock.device_classes, clusterevents.Resource.DEVICE_CLASS))
+        apply = appliers(stock)
+        for resource in READ_BY_PLUGINS:
+            self._follow(resource, apply[resource.plural])
+        for resource, event in WAKING.items():
+            self._follow(resource, intake.waking(apply[resource.plural], event))
         self._follow(PODS, intake.pod, Options(share=SharedPods().shared))
 
     @property
@@ -103,19 +124,37 @@ class Informers:
             return True
         return True
 
-    def _follow_volumes(self, stock: VolumeStock) -> None:
-        shelved, events = self._intake.shelved, clusterevents.Resource
-        self._follow(CLASSES, shelved(stock.classes, events.STORAGE_CLASS))
-        self._follow(VOLUMES, shelved(stock.volumes, events.PERSISTENT_VOLUME))
-        self._follow(CLAIMS, shelved(stock.claims, events.PERSISTENT_VOLUME_CLAIM))
-        self._follow(CSI_NODES, shelved(stock.nodes, events.CSI_NODE))
-        self._follow(CSI_DRIVERS, shelved(stock.drivers, events.CSI_DRIVER))
-        self._follow(CAPACITIES, shelved(stock.capacities, events.CSI_STORAGE_CAPACITY))
-        self._follow(ATTACHMENTS, shelved(stock.attachments, events.VOLUME_ATTACHMENT))
-
     def _follow(self, resource: Resource[T], handler: Callable[[Change[T]], None], options: Options = DEFAULTS) -> None:
         handle = self._intake.guarded(resource.plural, handler)
         self.informers[resource.plural] = Informer(self._client, resource.everywhere(), handle, options)
+
+
+def appliers(stock: Plugins) -> dict[str, Callable[[Change[Any]], None]]:
+    """By plural name of a resource that plugins read: puts a changed object where they read it."""
+    volumes = stock.volumes
+    return {
+        NAMESPACES.plural: lambda change: _namespace(stock, change),
+        SERVICES.plural: lambda change: _service(stock, change),
+        REPLICATION_CONTROLLERS.plural: _controller(stock, ReplicationController),
+        REPLICA_SETS.plural: _controller(stock, ReplicaSet),
+        STATEFUL_SETS.plural: _controller(stock, StatefulSet),
+        BUDGETS.plural: lambda change: _budget(stock, change),
+        CLASSES.plural: lambda change: _shelve(volumes.classes, change),
+        VOLUMES.plural: lambda change: _shelve(volumes.volumes, change),
+        CLAIMS.plural: lambda change: _shelve(volumes.claims, change),
+        CSI_NODES.plural: lambda change: _shelve(volumes.nodes, change),
+        CSI_DRIVERS.plural: lambda change: _shelve(volumes.drivers, change),
+        CAPACITIES.plural: lambda change: _shelve(volumes.capacities, change),
+        ATTACHMENTS.plural: lambda change: _shelve(volumes.attachments, change),
+        DEVICE_CLASSES.plural: lambda change: _shelve(stock.device_classes, change),
+    }
+
+
+def _shelve(shelf: Shelf[V], change: Change[V]) -> None:
+    if change.new is not None:
+        shelf.put(change.new)
+    elif change.old is not None:
+        shelf.drop(change.old.metadata.full_name)
 
 
 def _namespace(stock: Plugins, change: Change[Namespace]) -> None:

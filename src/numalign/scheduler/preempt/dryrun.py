@@ -84,6 +84,10 @@ class DryRun(TrialPod, frozen=True, kw_only=True):
         reasons = () if chosen else (wording.NOT_NEEDED,)
         return DryRunResult(victims=chosen, reasons=reasons, budgeted=self.budgets.cover(lower))
 
+    def suffices(self, row: int, removed: Collection[str], beside: Sequence[Pod] = ()) -> bool:
+        """Whether the pod fits without these pods. `beside`: as for `on`."""
+        return self.whatif.is_possible(row) and Trial(self, row, beside).fits(removed)
+
     @property
     def likeness(self) -> Hashable | None:
         """Equal for pods that get the same result on every node; None: the result depends on other nodes."""

@@ -1,14 +1,15 @@
 """Decides which pods to evict from which node for a pod that fits nowhere, or why preemption does not help.
 
-`preemptor` calls `Preemption.decide`. It follows kube-scheduler's DefaultPreemption (kube-scheduler spec 1.20), with
-the zones of nodes among the filters: victims are selected so that the kubelet admits the pod once they are gone. If
-admission is not certain, no pod is evicted. `Reservations` makes a pod wait for its earlier victims: until they are
-gone from the node, and until the node's next report shows their zones as free. Pure."""
+`preemptor` calls `Preemption.decide`; the extender calls `on_rows` for nodes that kube-scheduler names. Both follow
+kube-scheduler's DefaultPreemption (kube-scheduler spec 1.20), with the zones of nodes among the filters: victims are
+selected so that the kubelet admits the pod once they are gone. If admission is not certain, no pod is evicted.
+`Reservations` makes a pod wait for its earlier victims: until they are gone from the node, and until the node's next
+report shows their zones as free. Pure."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -24,7 +25,7 @@ from numalign.placement.rules.rule import FITS, Rows
 from numalign.scheduler.choose import filtering
 from numalign.scheduler.choose.choose import NoNode
 from numalign.scheduler.choose.cluster import Cluster
-from numalign.scheduler.choose.filtering import PreparedFilter
+from numalign.scheduler.choose.filtering import PreparedFilter, Refused
 from numalign.scheduler.choose.plugins import Budgets
 from numalign.scheduler.preempt import dryrun
 from numalign.scheduler.preempt.dryrun import DryRun, DryRunCache
@@ -111,7 +112,7 @@ class PreemptionRequest(Struct, frozen=True, kw_only=True):
 
 class Preemption:
     def __init__(self, cluster: Cluster, nominations: Nominations, budgets: Budgets) -> None:
-        self._cluster, self._budgets = cluster, budgets
+        self._cluster, self._nominations, self._budgets = cluster, nominations, budgets
         self._promises = Reservations(cluster, nominations)
         self._answers = DryRunCache(cluster.world, cluster.engine.changes, nominations, budgets)
 
@@ -127,6 +128,26 @@ class Preemption:
         if asked.found.nodes > len(rows):
             counts[wording.NOT_HELPFUL] += asked.found.nodes - len(rows)
         return NotPreempted(wording.unavailable(asked.found.nodes, counts), is_final=True)
+
+    def on_rows(
+        self, pod: Pod, shape: Shape, profile: Profile, supposed: Mapping[int, Collection[str]]
+    ) -> dict[int, Victims | None]:
+        """By row, the pods whose end lets the kubelet admit the pod; None: those supposed, by uid, suffice. Rows on
+        which no evictions help are missing, and after enough rows the others are, too."""
+        steps = filtering.prepared(pod, profile.filters, self._cluster.world)
+        if isinstance(steps, Refused):
+            return {}
+        dry_run = self._dry_run(pod, shape, profile, steps)
+        found: dict[int, Victims | None] = {}
+        for row, uids in supposed.items():
+            if uids and dry_run.suffices(row, uids, self._nominations.above(self._cluster.world.names[row], pod)):
+                found[row] = None
+        rest: Rows = np.fromiter((row for row in supposed if row not in found), np.intp)
+        table = self._answers.table(dry_run)
+        args = profile.preemption or DefaultPreemptionArgs()
+        for row in self._answers.candidates(dry_run, table, rest, _enough(args, len(rest))).tolist():
+            found[row] = table.victims[row]
+        return found
 
     def _potential(self, asked: PreemptionRequest) -> Rows:
         """Nodes on which preemption may help."""
@@ -144,7 +165,7 @@ class Preemption:
         hopeful = self._with_room(asked.pod, steps, turned, counts)
         if not len(hopeful):
             return None
-        dry_run = self._dry_run(asked, steps)
+        dry_run = self._dry_run(asked.pod, asked.shape, asked.profile, steps)
         table = self._answers.table(dry_run)
         candidates = self._answers.candidates(dry_run, table, hopeful, _enough(asked.args, len(rows)))
         if not len(candidates):
@@ -165,12 +186,12 @@ class Preemption:
         hopeful: Rows = rows[codes == FITS if fit is not None else codes != NO_VICTIMS]
         return hopeful
 
-    def _dry_run(self, asked: PreemptionRequest, steps: Sequence[PreparedFilter]) -> DryRun:
+    def _dry_run(self, pod: Pod, shape: Shape, profile: Profile, steps: Sequence[PreparedFilter]) -> DryRun:
         return DryRun(
-            pod=asked.pod,
-            shape=asked.shape,
+            pod=pod,
+            shape=shape,
             steps=dryrun.moving(steps),
-            whatif=filtering.whatif(asked.profile, self._cluster.engine, asked.pod, asked.shape),
+            whatif=filtering.whatif(profile, self._cluster.engine, pod, shape),
             world=self._cluster.world,
             budgets=self._budgets,
         )

@@ -1,9 +1,9 @@
 """Runs preemption for pods that no node fits, and evicts the victims.
 
-`cycle` calls `Preemptor.attempt`, which enters the nomination, clears the nominations that it supersedes and starts
-the evictions. `Evictor.run` is a task with the workers. The preemptor stays out of the queue until all calls are
-answered; then the end of its victims wakes it. Failed calls are repeated; if they keep failing, the pod is scheduled
-again. Only the leader evicts, and each call names the victim's uid (kube-scheduler spec 1.20)."""
+`cycle` and the extender call `Preemptor.attempt`, which enters the nomination, clears the nominations that it
+supersedes and starts the evictions. `Evictor.run` is a task with the workers. The preemptor stays out of the queue
+until all calls are answered; then the end of its victims wakes it. Failed calls are repeated; if they keep failing, the
+pod is scheduled again. Only the leader evicts, and each call names the victim's uid (kube-scheduler spec 1.20)."""
 
 from __future__ import annotations
 
@@ -61,25 +61,26 @@ class Preemptor:
         self._preemption, self._queue, self._evictor = preemption, queue, evictor
         self._publisher, self._metrics, self._rng = publisher, counts, rng
 
-    def attempt(self, asked: PreemptionRequest) -> PreemptionOutcome:
+    def attempt(self, asked: PreemptionRequest, *, elsewhere: bool = False) -> PreemptionOutcome:
+        """`elsewhere`: another scheduler schedules the pod."""
         found = self._preemption.decide(asked, self._rng)
         self._metrics.preemption_attempts.add()
         uid = asked.pod.metadata.uid
         if isinstance(found, NotPreempted):
             if found.is_final:
-                self._queue.nominate(uid, "", asked.now)
+                self._queue.nominate(uid, "", asked.now, asked.pod if elsewhere else None)
             return PreemptionOutcome(f"preemption: {found.message}", "" if found.is_final else None)
+        self._queue.nominate(uid, found.node, asked.now, asked.pod if elsewhere else None)
         self._carry_out(asked.pod, found, asked.now)
         return PreemptionOutcome(f"preemption: {found.message}", found.node)
 
     def _carry_out(self, pod: Pod, found: Nomination, now: float) -> None:
         victims, uid = found.victims.pods, pod.metadata.uid
         self._metrics.preemption_victims.observe(number=len(victims))
-        self._queue.nominate(uid, found.node, now)
         self._queue.nominations.expect(uid, (each.metadata.uid for each in victims))
         for other in self._queue.nominations.below(found.node, pod):
             # The nominated node may not fit any more, so other nodes are tried immediately.
-            self._queue.nominate(other.metadata.uid, "", now)
+            self._queue.nominate(other.metadata.uid, "", now, other)
             self._publisher.unnominated(other)
             self._queue.activate((other.metadata.uid,), now)
         self._evictor.start(pod, found.node, victims)

@@ -85,6 +85,23 @@ class Nominations:
         names = old.status.nominated_node_name, new.status.nominated_node_name
         self.put(new, names[1] if any(names) else self.node_of(old.metadata.uid))
 
+    def follow(self, pod: Pod) -> str:
+        """A pod that another scheduler schedules was seen. Returns the node that it is not nominated to any more.
+
+        A nomination for which pods are being evicted stays, also where that scheduler clears it."""
+        uid, named = pod.metadata.uid, pod.status.nominated_node_name
+        before = self._node.get(uid, "")
+        if named == before or (not named and self._victims.get(uid)):
+            if before:
+                self._pods[before][uid] = pod
+            return ""
+        self.put(pod, named)
+        return before
+
+    def pod(self, uid: str) -> Pod | None:
+        """The nominated pod."""
+        return self._pods[self._node[uid]][uid] if uid in self._node else None
+
     def remove(self, uid: str) -> None:
         node = self._node.pop(uid, None)
         if node is None:

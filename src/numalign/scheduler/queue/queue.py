@@ -102,10 +102,14 @@ DEFAULTS: Final = QueueSettings()
 
 class SchedulingQueue:
     def __init__(
-        self, wakeups: Mapping[str, Wakeups], more_gates: Sequence[Gate] = (), settings: QueueSettings = DEFAULTS
+        self,
+        wakeups: Mapping[str, Wakeups],
+        more_gates: Sequence[Gate] = (),
+        settings: QueueSettings = DEFAULTS,
+        nominations: Nominations | None = None,
     ) -> None:
         """`wakeups` by profile; `more_gates` beside the pods' own scheduling gates."""
-        self.nominations = Nominations()
+        self.nominations = Nominations() if nominations is None else nominations
         self.attempts = 0
         self.bound_after_flush = 0
         """Pods that got a node after being tried for no known reason: each is a wake-up that was missed."""
@@ -143,7 +147,7 @@ class SchedulingQueue:
 
     def delete(self, uid: str, now: float) -> None:
         """Removes a deleted pod."""
-        pod, nominated = self._latest(uid), self.nominations.node_of(uid)
+        pod, nominated = self._latest(uid) or self.nominations.pod(uid), self.nominations.node_of(uid)
         self.assigned(uid)
         if pod is not None and nominated:
             self._release(pod, nominated, now)
@@ -156,9 +160,16 @@ class SchedulingQueue:
         if flight is not None:
             flight.over = True
 
-    def nominate(self, uid: str, node: str, now: float) -> None:
-        """Nominates a pending pod to a node; an empty name clears the nomination."""
-        pod, nominated = self._latest(uid), self.nominations.node_of(uid)
+    def follow(self, pod: Pod, now: float) -> None:
+        """A pod without a node was seen that another scheduler schedules: its nomination counts here, too."""
+        left = self.nominations.follow(pod)
+        if left:
+            self._release(pod, left, now)
+
+    def nominate(self, uid: str, node: str, now: float, elsewhere: Pod | None = None) -> None:
+        """Nominates a pending pod to a node; an empty name clears the nomination. `elsewhere`: the pod, if another
+        scheduler may schedule it."""
+        pod, nominated = self._latest(uid) or elsewhere, self.nominations.node_of(uid)
         if pod is None:
             return
         self.nominations.put(pod, node)

@@ -65,6 +65,11 @@ class QueuedPod(Struct, eq=False, kw_only=True):
     """When the pod was last flushed because it had waited for long; None: not since its last attempt."""
     by_flush: bool = False
     """Whether only the flush woke the pod since its last attempt."""
+    uid: str = ""
+    """The pod's, kept because every step of an attempt looks the pod up by it."""
+
+    def __post_init__(self) -> None:
+        self.uid = self.pod.metadata.uid
 
     def came_back(self, pod: Pod, rejection: Rejection, now: float) -> None:
         """Records the end of an attempt; `pod`: its latest version (kube-scheduler spec 3.3)."""
@@ -72,10 +77,6 @@ class QueuedPod(Struct, eq=False, kw_only=True):
         self.since, self.expiry, self.flushed, self.by_flush = now, None, None, False
         self.errors = self.errors + 1 if rejection.is_error else 0
         self.refused += not rejection.is_error
-
-    @property
-    def uid(self) -> str:
-        return self.pod.metadata.uid
 
     @property
     def profile(self) -> str:

@@ -20,7 +20,7 @@ from numalign.scheduler.choose.stormguard import GuardedNode, Replicas
 from numalign.scheduler.events.podhistory import HistoryEntry, PodHistory
 from numalign.scheduler.main import Scheduler
 from numalign.scheduler.queue.queued import QueuedPod
-from numalign.scheduler.snapshot import snapshot
+from numalign.scheduler.record import entries
 from numalign.scheduler.snapshot.snapshot import AssumedPod, KeptOff, Nominated, SchedulerState, Snapshot
 
 Plain = dict[str, Any]
@@ -77,7 +77,7 @@ def decisions(scheduler: Scheduler, pod: str = "") -> list[Plain]:
 def taken(scheduler: Scheduler) -> Snapshot:
     """The snapshot. It is taken without awaiting, so that nothing changes meanwhile."""
     objects = {
-        name: tuple(map(snapshot.discreet, informer.store)) for name, informer in scheduler.watched.informers.items()
+        name: tuple(map(entries.discreet, informer.store)) for name, informer in scheduler.watched.informers.items()
     }
     return Snapshot(
         objects=objects,
@@ -109,7 +109,7 @@ def _state(scheduler: Scheduler) -> SchedulerState:
             for each in queue.nominations.on(node)
         ),
         kept_off=tuple(
-            KeptOff(snapshot.discreet(shapes[number].pod), node, owner=owner, **msgspec.structs.asdict(kept))
+            KeptOff(entries.discreet(shapes[number].pod), node, owner=owner, **msgspec.structs.asdict(kept))
             for number, owner, node, kept in _guarded(scheduler)
             if number in shapes
         ),
@@ -118,8 +118,8 @@ def _state(scheduler: Scheduler) -> SchedulerState:
             for name, row in cluster.world.rows.items()
             if (since := cluster.world.unreported.since(row)) is not None
         },
-        deleted_reports=tuple(map(snapshot.discreet, cluster.deleted_reports)),
-        ledger=dump.dump(cluster.engine, snapshot.discreet),
+        deleted_reports=tuple(map(entries.discreet, cluster.deleted_reports)),
+        ledger=dump.dump(cluster.engine, entries.discreet),
         volumes=_assumed_on(scheduler.stock.volumes.volumes),
         claims=_assumed_on(scheduler.stock.volumes.claims),
         decisions=tuple(map(decisionlog.record_of, scheduler.decision_log)),
@@ -128,7 +128,7 @@ def _state(scheduler: Scheduler) -> SchedulerState:
 
 
 def _assumed_on(shelf: Shelf[Any]) -> tuple[Any, ...]:
-    return tuple(map(snapshot.discreet, shelf.assumed()))
+    return tuple(map(entries.discreet, shelf.assumed()))
 
 
 def _of_pod(scheduler: Scheduler, pod: str) -> Plain:

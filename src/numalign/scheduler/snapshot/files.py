@@ -23,6 +23,7 @@ from numalign.kube import dumps
 from numalign.kube.resources import Resource
 from numalign.kubelet import demand
 from numalign.scheduler import main, settings
+from numalign.scheduler.record import entries
 from numalign.scheduler.snapshot import snapshot
 from numalign.scheduler.snapshot.snapshot import SCHEMA, SchedulerState, Snapshot
 
@@ -114,7 +115,7 @@ class _Found:
                 typed = dumps.typed(raw, place)
                 resource = _resource(typed.kind or usual, typed.api_version or version)
                 if resource is not None:
-                    self.objects[resource.plural].append(snapshot.discreet(_named(resource, resource.read(raw))))
+                    self.objects[resource.plural].append(entries.discreet(_named(resource, resource.read(raw))))
             except errors.BadObject as problem:
                 self.left_out.append(str(problem))
 

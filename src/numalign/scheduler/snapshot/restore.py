@@ -16,14 +16,14 @@ from numalign.api.errors import BadObject
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod
 from numalign.api.schedulerconfig.configuration import Configuration
-from numalign.kube.resources import NODES, PODS, TOPOLOGIES, Resource
+from numalign.kube.resources import NODES, PODS, TOPOLOGIES
+from numalign.kube.watch.store import Change
 from numalign.placement import dump
 from numalign.placement.decisions import Decision
 from numalign.placement.engine import Engine
 from numalign.placement.ledger.charges import Cover, PodLife
 from numalign.placement.rules.clusterstate import ClusterState
 from numalign.scheduler import settings
-from numalign.scheduler.bind.binder import CLAIMS, VOLUMES
 from numalign.scheduler.choose.cluster import Assumed, Cluster
 from numalign.scheduler.choose.plugins import Plugins
 from numalign.scheduler.choose.stormguard import GuardedNode, Replicas, StormGuard
@@ -86,15 +86,15 @@ def restored(taken: Snapshot, without: frozenset[str] = frozenset()) -> Restored
     cluster.graces_ended(taken.now)
     for pod in taken.every(PODS):
         if pod.metadata.uid in without:
-            _end(made, pod)
+            end(made, pod)
     return structs.replace(made, problems=tuple(problems))
 
 
 def _takers(made: Restored, taken: Snapshot, without: frozenset[str]) -> Iterator[tuple[str, Taker, Any]]:
     cluster, now = made.cluster, made.now
-    for resource, taker in _shelves(made.stock).items():
+    for resource, apply in watching.appliers(made.stock).items():
         for thing in taken.objects.get(resource, ()):
-            yield resource, taker, thing
+            yield resource, apply, Change(None, thing)
     nodes = {each.metadata.name: each for each in taken.every(NODES)}
     reports = {each.metadata.name: each for each in taken.every(TOPOLOGIES)}
     deleted = {each.metadata.name: each for each in taken.state.deleted_reports} if taken.state else {}
@@ -142,27 +142,6 @@ def _pods(made: Restored, taken: Snapshot, without: frozenset[str]) -> Iterator[
             yield PODS.plural, lambda seen: made.nominations.put(seen, seen.status.nominated_node_name), pod
 
 
-def _shelves(stock: Plugins) -> dict[str, Taker]:
-    volumes, owners = stock.volumes, stock.owners
-    shelves: dict[Resource[Any], Taker] = {
-        watching.NAMESPACES: lambda each: stock.namespaces.put(each.metadata.name, each.metadata.labels),
-        watching.SERVICES: owners.put_service,
-        watching.REPLICATION_CONTROLLERS: owners.put_controller,
-        watching.REPLICA_SETS: owners.put_controller,
-        watching.STATEFUL_SETS: owners.put_controller,
-        watching.BUDGETS: stock.budgets.put,
-        watching.CLASSES: volumes.classes.put,
-        VOLUMES: volumes.volumes.put,
-        CLAIMS: volumes.claims.put,
-        watching.CSI_NODES: volumes.nodes.put,
-        watching.CSI_DRIVERS: volumes.drivers.put,
-        watching.CAPACITIES: volumes.capacities.put,
-        watching.ATTACHMENTS: volumes.attachments.put,
-        watching.DEVICE_CLASSES: stock.device_classes.put,
-    }
-    return {resource.plural: taker for resource, taker in shelves.items()}
-
-
 def _remember(made: Restored, taken: Snapshot, state: SchedulerState, without: frozenset[str]) -> None:
     """Restores the state that only the scheduler had."""
     by_uid = {pod.metadata.uid: pod for pod in taken.every(PODS)}
@@ -189,7 +168,8 @@ def _undecided(state: SchedulerState | None, uids: frozenset[str]) -> frozenset[
     return uids - {record.uid for record in records if record.cover is not Cover.NO}
 
 
-def _end(made: Restored, pod: Pod) -> None:
+def end(made: Restored, pod: Pod) -> None:
+    """Ends the pod in the restored cluster: what it holds is free."""
     assumed = made.cluster.assumed.get(pod.metadata.uid)
     placed = assumed.pod if assumed is not None else pod
     if made.engine.counts(pod.metadata.uid):

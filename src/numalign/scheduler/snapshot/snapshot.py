@@ -14,7 +14,6 @@ from msgspec import Struct, field, structs
 
 from numalign.api.decode.structs import Wire
 from numalign.api.nrt.wire import NodeResourceTopology
-from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.pod import Pod
 from numalign.api.objects.volumes import PersistentVolume, PersistentVolumeClaim
 from numalign.api.schedulerconfig.configuration import Configuration
@@ -27,6 +26,7 @@ from numalign.scheduler import main
 from numalign.scheduler.bind.binder import CLAIMS, VOLUMES
 from numalign.scheduler.choose.decisionlog import DecisionRecord
 from numalign.scheduler.intake import watching
+from numalign.scheduler.record.entries import discreet
 
 T = TypeVar("T", bound=Named)
 
@@ -51,10 +51,6 @@ RESOURCES: Final[tuple[Resource[Any], ...]] = (
     watching.DEVICE_CLASSES,
 )
 """The resources of a snapshot, in the order in which they are applied."""
-KEPT: Final = ("numalign.io", "kubernetes.io", "k8s.io", "k8stopoawareschedwg")
-"""Domains of annotations that decisions read. Other annotations may contain anything."""
-APPLIED: Final = "kubectl.kubernetes.io"
-"""This annotation is dropped, because it repeats the whole object."""
 
 
 class AssumedPod(Wire, frozen=True):
@@ -135,20 +131,6 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     def pod(self, name: str) -> Pod | None:
         """The pod of this namespace/name."""
         return next((pod for pod in self.every(PODS) if pod.metadata.full_name == name), None)
-
-
-def discreet(thing: Any) -> Any:
-    """The object without annotations that decisions do not read."""
-    meta: ObjectMeta = thing.metadata
-    if not meta.annotations or all(map(_is_kept, meta.annotations)):
-        return thing
-    kept = {name: value for name, value in meta.annotations.items() if _is_kept(name)}
-    return structs.replace(thing, metadata=structs.replace(meta, annotations=kept))
-
-
-def _is_kept(annotation: str) -> bool:
-    domain = annotation.partition("/")[0]
-    return domain != APPLIED and any(domain == each or domain.endswith(f".{each}") for each in KEPT)
 
 
 NEEDED = (NODES, PODS)
