@@ -13,6 +13,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from numalign.api.attributes.directresult import DirectResult
 from numalign.api.objects.pod import Pod
 from numalign.placement.columns.holdings import Aligned, Entry
 
@@ -49,6 +50,9 @@ class Certainty(IntEnum):
 Codes = NDArray[np.signedinteger[Any]]
 """A `Code` or a score for every row. Scores end at 100, so a byte per row is enough."""
 
+SCORES: Final = np.arange(128)
+"""All that a row may score, and more."""
+HIGHEST: Final = 100
 LAST_RESORT: Final = 1
 """Score of a row where amounts do not decide, or where only a search shows whether the pod is admitted in every order.
 If no other row is left, the kubelet model is run there, or the search is made."""
@@ -90,6 +94,8 @@ class Decision(Struct, frozen=True, eq=False, gc=False):
     """Cause code of an intent that the node does not keep; empty: none."""
     holder: Holder = NOTHING
     pod: Pod | None = None
+    direct: DirectResult | None = None
+    """What the node's agent has to do for the pod. None: its kubelet decides."""
     in_turn: bool = False
     """Whether pods on their way to the node may get other zones than predicted if this one is admitted before them."""
 

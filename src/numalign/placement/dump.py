@@ -35,7 +35,9 @@ class PodDump(PodHistory, kw_only=True):
     pod: Pod | None = None
     """The pod; None: it is a pod of the cluster, found by its uid."""
     is_listed: bool = False
-    """Whether the node's report names it."""
+    """Whether the node's report names it, or did before the node or its report went."""
+    listed: PodPlacement | None = None
+    """What that report said of it; None: the report that is there says it."""
 
 
 class NodeDump(Wire, frozen=True):
@@ -45,6 +47,8 @@ class NodeDump(Wire, frozen=True):
     read_payload: bool = False
     records: tuple[PodDump, ...] = ()
     perhaps_free: tuple[Entry, ...] = ()
+    zones: tuple[int, ...] = ()
+    """The zones that the positions in holdings stand for; empty: those of the report that is there."""
 
 
 class LedgerDump(Wire, frozen=True):
@@ -130,6 +134,8 @@ class _Restoring(Struct, frozen=True):
         """The ledger of a node. `known`: the engine's, with the report. What it reported since `before` is kept."""
         node_ledger = NodeLedger(copy.node)
         node_ledger.facts, node_ledger.zones, node_ledger.remains = known.facts, known.zones, known.remains
+        if node_ledger.facts is None:
+            node_ledger.zones = copy.zones
         node_ledger.report_count, node_ledger.is_exact = copy.report_count, copy.is_exact
         node_ledger.unknown_pods.perhaps_free = self._entries(copy.perhaps_free)
         if copy.read_payload and node_ledger.facts is not None:
@@ -137,7 +143,10 @@ class _Restoring(Struct, frozen=True):
         for each in copy.records:
             pod = each.pod or self.pods.get(each.uid)
             if pod is not None:
-                node_ledger.put(self._record(each, pod, node_ledger.facts, before.get((copy.node, each.uid))))
+                record = self._record(each, pod, node_ledger.facts, before.get((copy.node, each.uid)))
+                node_ledger.put(record)
+                if pod.metadata.deletion_timestamp is not None and record.life is PodLife.LIVE:
+                    node_ledger.terminating[each.uid] = True
         return node_ledger
 
     def _record(self, copy: PodDump, pod: Pod, facts: RowFacts | None, before: Holding | None) -> PodRecord:
@@ -146,7 +155,7 @@ class _Restoring(Struct, frozen=True):
         holding = copy.holding if before is None or is_seen else before
         history["holding"] = self._holding(holding) if holding is not None else None
         history["hidden"] = self._entries(copy.hidden)
-        listed = _listed(copy.uid, pod, facts) if copy.is_listed else None
+        listed = copy.listed or (_listed(copy.uid, pod, facts) if copy.is_listed else None)
         return PodRecord(**history, name=pod.metadata.full_name, pod=pod, listed=listed)
 
     def _holding(self, holding: Holding) -> Holding:
@@ -182,15 +191,17 @@ def _node_dump(node_ledger: NodeLedger, shown: Shown) -> NodeDump:
         report_count=node_ledger.report_count,
         is_exact=node_ledger.is_exact,
         read_payload=node_ledger.payload is not None,
-        records=tuple(_record(record, shown) for record in node_ledger.records.values()),
+        records=tuple(_record(record, node_ledger.facts, shown) for record in node_ledger.records.values()),
         perhaps_free=node_ledger.unknown_pods.perhaps_free,
+        zones=node_ledger.zones if node_ledger.facts is None else (),
     )
 
 
-def _record(record: PodRecord, shown: Shown) -> PodDump:
+def _record(record: PodRecord, facts: RowFacts | None, shown: Shown) -> PodDump:
     return PodDump(
         **{name: getattr(record, name) for name in HISTORY},
         # A running pod is among the cluster's pods; an ended one may exist only in the copy.
         pod=None if record.life is PodLife.LIVE else shown(record.pod),
         is_listed=record.listed is not None,
+        listed=None if facts is not None and facts.placements is not None else record.listed,
     )

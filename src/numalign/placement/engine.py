@@ -27,7 +27,7 @@ from numalign.placement.columns.changelog import ChangeLog
 from numalign.placement.columns.columns import Columns
 from numalign.placement.columns.nodetotals import NodeTotals
 from numalign.placement.columns.shapes import Shape, Shapes
-from numalign.placement.decisions import Codes, Decision, Statistics, Wake
+from numalign.placement.decisions import HIGHEST, SCORES, Codes, Decision, Statistics, Wake
 from numalign.placement.exact import ExactFlavour
 from numalign.placement.facts import (
     BindFailed,
@@ -47,7 +47,7 @@ from numalign.placement.kernels.block import Kernel
 from numalign.placement.reference.flavour import ReferenceFlavour
 from numalign.placement.settings import Settings
 from numalign.placement.verdicts.verdicts import VerdictTable
-from numalign.placement.view import NodeView
+from numalign.placement.view import FreeDevices, NodeView
 
 PODS: Final = "pods"
 MOST_PODS: Final = 1 << 30
@@ -61,8 +61,9 @@ class Engine:
     def __init__(self, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
         modes.cache_mode(self.settings)
+        modes.check_strategy(self.settings)
         self.columns = Columns()
-        self.shapes = Shapes()
+        self.shapes = Shapes(koordinator=self.settings.koordinator_annotations)
         self.problems: Counter[str] = Counter()
         """What was left out or put right, by name."""
         self.node_totals = NodeTotals(self.columns)
@@ -75,6 +76,10 @@ class Engine:
             if self.settings.flavour == "exact"
             else ReferenceFlavour(self.settings, self.columns, self.node_totals)
         )
+        self._certainties = [
+            np.array([self.flavour.certainty(score, aligned=aligned) for score in SCORES.tolist()], np.int64)
+            for aligned in (False, True)
+        ]
 
     def apply(self, fact: Fact) -> list[Wake]:
         """Take a fact in; the nodes for which pods that did not fit may be tried again."""
@@ -137,13 +142,18 @@ class Engine:
         """The same for callers that follow a shape from pod to pod; None: the flavour keeps no tables."""
         return self.flavour.follow(shape)
 
-    def certainty(self, code: int, *, aligned: bool) -> int:
-        """How certain it is that a row with this score admits the pod; `aligned`: kubelets pin something of it."""
-        return self.flavour.certainty(code, aligned=aligned)
+    def certainties(self, *, aligned: bool) -> NDArray[np.int64]:
+        """By score, how certain it is that a row with this score admits the pod; `aligned`: kubelets pin something of
+        it. Not to be written to."""
+        return self._certainties[aligned]
 
-    def certainties(self, codes: Codes, *, aligned: bool) -> NDArray[np.int64]:
-        """The same for many rows."""
-        return self.flavour.certainties(codes, aligned=aligned)
+    def zone_scores(self, weight: int, *, aligned: bool) -> NDArray[np.int64]:
+        """By score of a row, what zones add to its total. Among nodes that are equal otherwise, a pod of which kubelets
+        pin nothing goes to one without a report, and leaves the zones of the others to pods that need them."""
+        scores = weight * SCORES
+        if not aligned and self.flavour.unreported is not None:
+            scores[self.flavour.unreported] = weight * HIGHEST + 1
+        return scores
 
     def lacks_report(self, node: str) -> bool:
         """Whether nothing is known about the node's zones, neither by a report nor by one that was deleted."""
@@ -219,6 +229,11 @@ class Engine:
         """The node as it is now, as plain data; None: there is no such node."""
         self.flavour.refresh()
         return view.of(self.columns, node) if node in self.columns.rows else None
+
+    def free_devices(self) -> dict[str, FreeDevices]:
+        """By extended resource, how its free devices lie in the zones of all nodes."""
+        self.flavour.refresh()
+        return view.free_devices(self.columns)
 
     def statistics(self) -> Statistics:
         """What the flavour counts, with the problems of the engine."""

@@ -7,7 +7,9 @@ which the pod is not certain to be admitted answers so until it changes."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
+from functools import reduce
+from itertools import combinations
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
@@ -20,6 +22,7 @@ from numalign.kubelet import demand as demands
 from numalign.placement import kernels
 from numalign.placement.columns import nodetotals, templates
 from numalign.placement.columns.columns import NONE_PENDING, NOT_EXACT, SEVERAL_SHAPES, UNREPORTED, Columns
+from numalign.placement.columns.directmachine import DirectMachine
 from numalign.placement.columns.holdings import Aligned, Holding, Source
 from numalign.placement.columns.nodefacts import Assumption
 from numalign.placement.columns.nodetotals import NodeTotals
@@ -37,7 +40,9 @@ from numalign.placement.decisions import (
     Holder,
     Statistics,
     Wake,
+    WakeCause,
 )
+from numalign.placement.direct.nodes import DirectNodes
 from numalign.placement.facts import BindFailed, Fact
 from numalign.placement.kernels import scalar
 from numalign.placement.kernels.block import Kernel
@@ -61,7 +66,10 @@ NOT_REPORTED: Final = 0
 """Score of a row whose node has no report."""
 UNSURE: Final = frozenset({Code.NOT_CERTAIN, Code.NOT_DECIDED})
 MOST_TERMINATING: Final = 16
-"""Terminating pods of one node that are left out one by one."""
+"""Terminating pods of one node that are left out for a trial."""
+EVERY_ORDER: Final = 3
+"""Terminating pods that are tried in every order of their ends; of more, and where each trial is a search, only the
+end of all of them."""
 MOST_SEARCHES: Final = 8
 """For one pod: each takes as long as a thousand decisions. Rows beyond count as not certain."""
 CODES: Final = {
@@ -82,15 +90,25 @@ class ExactFlavour:
         weights = tuple(sorted((columns.column(name), weight) for name, weight in settings.weights.items()))
         self.evaluation = Evaluation(columns, Scoring(settings.strategy, weights), self._ask, scalar)
         self.verdicts = Verdicts(columns, self.evaluation, settings.live_shapes)
+        if settings.typical and self.evaluation.fragmentation is not None:
+            self.evaluation.fragmentation.set_typical([(shapes.intern(pod), part) for pod, part in settings.typical])
         self._settings = settings
         self.columns = columns
         self._shapes = shapes
         self.node_totals = node_totals
+        self.direct = DirectNodes(settings.strategy, self.mirror.charges)
         self._searches = 0
         """For the pod at hand, so far."""
 
     def apply(self, fact: Fact) -> list[Wake]:
-        return self.mirror.apply(fact)
+        wakes = self.mirror.apply(fact)
+        changed = self.direct.apply(fact)
+        if not changed:
+            return wakes
+        for node in changed:
+            if node in self.columns.rows:
+                self.columns.log.append(self.columns.rows[node])
+        return [*wakes, *(Wake(node, WakeCause.FREED) for node in changed)]
 
     def charges(self, uid: str) -> bool:
         """Whether a pod that is gone may still run, for all that is known."""
@@ -104,6 +122,8 @@ class ExactFlavour:
         """What was kept for others is forgotten."""
         self.mirror.ledger.forget_shapes()
         self.committer.forget_shapes()
+        if self.evaluation.fragmentation is not None:
+            self.evaluation.fragmentation.retain(used)
 
     def survey(self, shape: Shape, rows: NDArray[np.intp] | None = None) -> Codes:
         """Every row's answer as it is now; `place` keeps it true for the pod at hand."""
@@ -120,12 +140,9 @@ class ExactFlavour:
             return Certainty.BY_SEARCH
         return Certainty.UNKNOWN if aligned and code == NOT_REPORTED else Certainty.BY_SCORE
 
-    def certainties(self, codes: Codes, *, aligned: bool) -> NDArray[np.int64]:
-        found = np.full(len(codes), Certainty.BY_SCORE, np.int64)
-        found[codes == LAST_RESORT] = Certainty.BY_SEARCH
-        if aligned:
-            found[codes == NOT_REPORTED] = Certainty.UNKNOWN
-        return found
+    @property
+    def unreported(self) -> int:
+        return NOT_REPORTED
 
     def lacks_report(self, node: str) -> bool:
         facts = self.mirror.ledger.facts(node)
@@ -147,7 +164,7 @@ class ExactFlavour:
             divergences=ledger.divergences.counts,
             model_placements=self.committer.paths,
             rows_evaluated=self.verdicts.evaluated,
-            problems=ledger.problems,
+            problems=ledger.problems + self.direct.ledger.problems,
             pods_by_source={source.value: counts[source] for source in Source},
         )
 
@@ -174,7 +191,11 @@ class ExactFlavour:
         table = self.table(shape)
         if table.codes.item(number) < 0:
             return None
-        return self._placed(pod, table, number)
+        decision = self._placed(pod, table, number)
+        measure = self.evaluation.fragmentation
+        if decision is not None and measure is not None and not self._settings.typical and measure.learn(shape):
+            self.verdicts.forget_answers()
+        return decision
 
     @property
     def kernel(self) -> Kernel:
@@ -196,26 +217,46 @@ class ExactFlavour:
         self.mirror.refresh()
 
     def _placed(self, pod: Pod, table: VerdictTable, number: int) -> Decision | None:
-        """Like `_placed_now`, and predicts also the zones that the pod gets if terminating pods end before it comes."""
-        freer = self._if_terminated(pod, table, number)
+        """Like `_placed_now`, and predicts also the zones that the pod gets if terminating pods end before it comes.
+
+        None also where the kubelet may then reject it. More room never harms a pod of one container; of several, the
+        first one may move to zones that have no room for the others. On a node in direct mode nothing is predicted."""
+        machine = self.machine(number)
+        if machine is not None:
+            return self._placed_directly(pod, table, number, machine)
+        node_ledger = self.mirror.ledger.node(self.columns.names[number])
+        if node_ledger is None or not node_ledger.terminating:
+            return self._placed_now(pod, table, number)
+        terminating = node_ledger.terminating
+        most = EVERY_ORDER if not self._is_mixed(table, number) else 0
+        later = [self._if_ended(pod, table, number, uids) for uids in _ended_first(tuple(terminating), most)]
+        if None in later and self._waits_for(terminating, table.shape):
+            self._searches += 1
+            table.turn_down(number, Code.NOT_CERTAIN, demands.identity(pod))
+            return None
         decision = self._placed_now(pod, table, number)
-        if decision is None or not freer:
+        if decision is None or not any(later):
             return decision
-        placement = tuple(map(_either, decision.placement, freer))
+        placement = reduce(_either_placement, filter(None, later), tuple(decision.placement))
         return structs.replace(decision, holder=Held(placement, decision.entries))
 
-    def _if_terminated(self, pod: Pod, table: VerdictTable, number: int) -> tuple[Aligned, ...]:
-        """The pod's zones without the terminating pods of the node; empty: there are none, or it is not certain.
+    def _waits_for(self, terminating: Mapping[str, bool], shape: Shape) -> bool:
+        """Whether a pod of this shape waits for the end of these pods; not where it takes long, or for many nodes."""
+        spec = shape.pod.spec
+        several = len(spec.containers) + len(spec.init_containers) > 1
+        return several and any(terminating.values()) and self._searches < MOST_SEARCHES
+
+    def _if_ended(self, pod: Pod, table: VerdictTable, number: int, uids: Sequence[str]) -> tuple[Aligned, ...] | None:
+        """The pod's zones if these pods have ended; None: it is not certain that it is admitted then.
 
         The ledger revises what pods on their way hold when it sees the end of others. The annotation is written
         once, so it has to include that."""
-        node_ledger = self.mirror.ledger.node(self.columns.names[number])
-        if node_ledger is None or not 0 < len(node_ledger.terminating) <= MOST_TERMINATING:
-            return ()
-        with self.mirror.ledger.without(tuple(node_ledger.terminating)):
-            row = self.mirror.ledger.row(node_ledger.node)
-            found = self.committer.place(pod, table.shape, row) if row is not None else None
-        return aligned(found.holding.containers, row.facts.rules) if row is not None and found is not None else ()
+        with self.mirror.ledger.without(uids):
+            row = self.mirror.ledger.row(self.columns.names[number])
+            if row is None:
+                return ()
+            found = self.committer.place(pod, table.shape, row)
+        return aligned(found.holding.containers, row.facts.rules) if found is not None else None
 
     def _placed_now(self, pod: Pod, table: VerdictTable, number: int) -> Decision | None:
         """Try the pod on a row in earnest. None: it is not certain to be admitted there, which holds until the row
@@ -238,6 +279,37 @@ class ExactFlavour:
         decision = structs.replace(self._decision(pod, table, number, held), in_turn=in_turn)
         self._count(decision, table)
         return decision
+
+    def machine(self, number: int) -> DirectMachine | None:
+        """What the scheduler hands out on this row; None: it is not in direct mode."""
+        kind = self.columns.flat.kind[number]
+        if kind < 0 or self.columns.kinds[kind].direct is None:
+            return None
+        facts = self.mirror.facts(number)
+        return facts.direct if facts is not None else None
+
+    def direct_states(self, rows: NDArray[np.intp]) -> NDArray[np.int64]:
+        """By row a number, as one column: equal for rows with the same machine and the same free state in direct mode;
+        0: other rows."""
+        found = np.zeros((len(rows), 1), np.int64)
+        if any(rules.direct is not None for rules in self.columns.kinds):
+            known: dict[object, int] = {}
+            for place, row in enumerate(rows.tolist()):
+                machine = self.machine(row)
+                if machine is not None:
+                    state = machine, self.direct.ledger.free(self.columns.names[row], machine)
+                    found[place] = known.setdefault(state, len(known) + 1)
+        return found
+
+    def _placed_directly(self, pod: Pod, table: VerdictTable, number: int, machine: DirectMachine) -> Decision | None:
+        node = self.columns.names[number]
+        found = self.direct.place(pod, table.shape, node, machine)
+        if found is None:
+            table.turn_down(number, Code.DOES_NOT_FIT, demands.identity(pod))
+            return None
+        decision = self._decision(pod, table, number, Held(found.aligned))
+        self._count(decision, table)
+        return structs.replace(decision, direct=found.result)
 
     def _placed_unreported(self, pod: Pod, table: VerdictTable, number: int) -> Decision:
         """Where only the node as a whole counts: whether it has room for another one is known right away."""
@@ -332,6 +404,10 @@ class ExactFlavour:
         self.node_totals.put(decision.uid, decision.node, table.totals.pairs)
 
     def _ask(self, table: VerdictTable, number: int) -> int:
+        machine = self.machine(number)
+        if machine is not None:
+            score = self.direct.score(table.shape, self.columns.names[number], machine)
+            return Code.DOES_NOT_FIT if score is None else score
         program = self.evaluation.program(table, int(self.columns.kind[number]))
         verdict = evaluate.evaluate(self.mirror.state(number), program)
         if verdict.code is Verdict.NOT_DECIDED and self.mirror.topology(self.columns.names[number]) is not None:
@@ -351,6 +427,17 @@ class ExactFlavour:
 
     def _revised(self, row: Row) -> Sequence[Holding]:
         return self.committer.revised(row)
+
+
+def _ended_first(terminating: Sequence[str], most: int) -> list[tuple[str, ...]]:
+    """The sets of terminating pods that may have ended before another pod comes: all sets of at most so many pods."""
+    if len(terminating) > most:
+        return [tuple(terminating)] if len(terminating) <= MOST_TERMINATING else []
+    return [uids for count in range(1, len(terminating) + 1) for uids in combinations(terminating, count)]
+
+
+def _either_placement(one: tuple[Aligned, ...], other: tuple[Aligned, ...]) -> tuple[Aligned, ...]:
+    return tuple(map(_either, one, other))
 
 
 def _either(one: Aligned, other: Aligned) -> Aligned:

@@ -63,8 +63,9 @@ class Flavour(Protocol):
         something of the pod."""
         ...
 
-    def certainties(self, codes: Codes, *, aligned: bool) -> NDArray[np.int64]:
-        """`certainty` for many rows."""
+    @property
+    def unreported(self) -> int | None:
+        """The score of rows without a report, and of no other row; None: there is none."""
         ...
 
     def lacks_report(self, node: str) -> bool:

@@ -25,6 +25,8 @@ class Strategy(StrEnum):
     MOST_ALLOCATED = "MostAllocated"
     BALANCED_ALLOCATION = "BalancedAllocation"
     LEAST_NUMA_NODES = "LeastNUMANodes"
+    LEAST_FRAGMENTATION = "LeastFragmentation"
+    """Ours, in the exact flavour: the plugin refuses it."""
 
 
 class ForeignPodsDetect(StrEnum):

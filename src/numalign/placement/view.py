@@ -1,17 +1,20 @@
 """One node as plain data at one moment: what its zones and the node as a whole offer, and what is free.
 
 `Engine.view` makes it for pages and commands, which must not hold on to live state. Amounts are CPUs, bytes and devices
-by zone, and thousandths of a CPU for the node as a whole; `free` has every known pod charged."""
+by zone, and thousandths of a CPU for the node as a whole; `free` has every known pod charged. `free_devices` is the
+same of all nodes together, for metrics."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 from msgspec import Struct
 
 from numalign.api.nrt.topologymanager import Policy, Scope
 from numalign.placement.columns.columns import Columns
 from numalign.placement.columns.noderules import NodeRules
+from numalign.placement.columns.resources import CPU
 
 
 class Share(Struct, frozen=True):
@@ -42,6 +45,36 @@ class NodeView(Struct, frozen=True, kw_only=True):
     """Whether the zones of some charge are not known exactly."""
 
 
+class FreeDevices(Struct, frozen=True):
+    """The devices of one extended resource in the NUMA zones of all nodes that report."""
+
+    zones: Mapping[int, int]
+    """The number of zones by their number of free devices."""
+    stranded: int
+    """Free devices in zones that have CPUs, none of them free: no container that asks for CPUs can have them there."""
+
+
+def free_devices(columns: Columns) -> dict[str, FreeDevices]:
+    """By extended resource that a zone of some node offers."""
+    rows = [row for row in columns.rows.values() if columns.kind[row] >= 0]
+    if not rows:
+        return {}
+    free, allocatable = columns.free[rows], columns.allocatable[columns.stock[rows]]
+    without_cpus = (allocatable[:, :, CPU] > 0) & (free[:, :, CPU] <= 0)
+    found: dict[str, FreeDevices] = {}
+    for column, resource in enumerate(columns.resources.names):
+        offers = allocatable[:, :, column] > 0
+        if column == CPU or column in columns.resources.memory or not offers.any():
+            continue
+        left = np.maximum(free[:, :, column], 0)
+        amounts, counts = np.unique(left[offers], return_counts=True)
+        found[resource] = FreeDevices(
+            zones=dict(zip(amounts.tolist(), counts.tolist(), strict=True)),
+            stranded=int(left[offers & without_cpus].sum()),
+        )
+    return found
+
+
 def of(columns: Columns, name: str) -> NodeView:
     """The node of this name, which has a row."""
     row = columns.rows[name]
@@ -52,9 +85,9 @@ def of(columns: Columns, name: str) -> NodeView:
         scope=rules.scope if rules else None,
         zones=_zones(columns, row, rules) if rules else {},
         totals={
-            resource: Total(int(columns.offered[row, column]), int(columns.requested[row, column]))
+            resource: Total(int(columns.offered[row, column]), columns.requested(row, column))
             for column, resource in enumerate(columns.resources.names)
-            if columns.offered[row, column] or columns.requested[row, column]
+            if columns.offered[row, column] or columns.requested(row, column)
         },
         pods=int(columns.pods[row]),
         uncertain=bool(columns.loose[row]),
@@ -62,11 +95,12 @@ def of(columns: Columns, name: str) -> NodeView:
 
 
 def _zones(columns: Columns, row: int, rules: NodeRules) -> dict[int, dict[str, Share]]:
-    present = [column for column in range(len(columns.resources)) if columns.size[row, :, column].any()]
+    stock = columns.stock[row]
+    present = [column for column in range(len(columns.resources)) if columns.size[stock, :, column].any()]
     return {
         zone: {
             columns.resources.names[column]: Share(
-                int(columns.allocatable[row, position, column]), int(columns.free[row, position, column])
+                int(columns.allocatable[stock, position, column]), int(columns.free[row, position, column])
             )
             for column in present
         }

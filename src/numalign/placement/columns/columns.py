@@ -16,7 +16,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from numalign.placement.columns.changelog import ChangeLog, Rows
-from numalign.placement.columns.nodefacts import Groups, RowFacts
+from numalign.placement.columns.nodefacts import Groups, RowFacts, Stock
 from numalign.placement.columns.noderules import MOST_ZONES, NodeRules
 from numalign.placement.columns.resources import Resources
 
@@ -35,11 +35,15 @@ SHELF: Final = 1024
 """So many names are put side by side."""
 BLOCK: Final = 64
 """Rows by which the tables beside the columns grow."""
-FIRST_ROWS, FIRST_ZONES, FIRST_COLUMNS = 256, 2, 8
+FIRST_ROWS, FIRST_ZONES, FIRST_COLUMNS, FIRST_STOCKS = 256, 2, 8, 8
 BY_ZONE: Final = ("free", "settled", "size", "allocatable")
-BY_COLUMN: Final = ("homeless", "homeless_size", "offered", "requested")
+BY_COLUMN: Final = ("homeless", "homeless_size", "offered", "spare")
+BY_STOCK: Final = ("size", "allocatable", "homeless_size")
+NO_STOCK: Final = 0
+"""The stock of a row whose node has no report."""
 PLAIN: Final = {
     "kind": np.int32,
+    "stock": np.int32,
     "busy": np.uint8,
     "full_core_cpus": np.int64,
     "pods": np.int32,
@@ -69,20 +73,20 @@ class Flat(NamedTuple):
     """Arrays of the columns as Python reads and writes single numbers fastest, each in one line.
 
     What lies by zone is at row * span + zone * width + column, cells at row * zones + zone, what lies by column at
-    row * width + column."""
+    row * width + column; what lies by stock has the row's stock in place of the row."""
 
     zones: int
     width: int
     span: int
     free: memoryview
     settled: memoryview
-    allocatable: memoryview
     cells: memoryview
     homeless: memoryview
     homeless_size: memoryview
     offered: memoryview
-    requested: memoryview
+    spare: memoryview
     kind: memoryview
+    stock: memoryview
     loose: memoryview
     pending_shape: memoryview
     full_core_cpus: memoryview
@@ -93,12 +97,16 @@ class Flat(NamedTuple):
 
 
 class Columns:
-    """Numbers by [row, zone position, column], [row, column] and [row]."""
+    """Numbers by [row, zone position, column], [row, column] and [row].
+
+    What a node has at all is kept once for all nodes that have the same: `BY_STOCK` arrays have a stock in place of the
+    row. A cluster has few of them, so that kernels find them in the processor's cache."""
 
     free: Amounts
     """What is free with every known pod charged."""
     settled: Amounts
     """The same without pods that are bound but in no report yet."""
+    stock: NDArray[np.int32]
     size: Amounts
     allocatable: Amounts
     homeless: Amounts
@@ -106,7 +114,8 @@ class Columns:
     homeless_size: Amounts
     offered: Amounts
     """Node allocatable, cpu in thousandths like everything that counts for the node as a whole."""
-    requested: Amounts
+    spare: Amounts
+    """The same less what pods request: of the two, kernels read only this. Negative where pods request more."""
     kind: NDArray[np.int32]
     busy: NDArray[np.uint8]
     cells: NDArray[np.uint8]
@@ -127,12 +136,18 @@ class Columns:
         self.rows: dict[str, int] = {}
         self.kinds: list[NodeRules] = []
         self._kind_numbers: dict[NodeRules, int] = {}
+        self._stock_numbers: dict[Stock, int] = {}
+        self._stocks: list[Stock] = [Stock()]
+        """By number; the first one is that of rows without a report."""
+        self._stock_uses = [0]
+        self._unused_stocks: list[int] = []
         self.room = BLOCK
         """How long tables beside the columns are: as there are rows, in whole blocks."""
         self._vacant: list[int] = []
         self._every_row: Rows = np.zeros(0, np.int32)
-        self._flat: Flat | None = None
         self._allocate(FIRST_ROWS, FIRST_ZONES, FIRST_COLUMNS)
+        self.flat = self._flattened()
+        """The same as long as no array is replaced by a larger one."""
 
     def row(self, name: str) -> int:
         """The node's row, a new one if it has none."""
@@ -154,16 +169,8 @@ class Columns:
 
     def describe(self, row: int, facts: RowFacts) -> None:
         """Take over what a report says about a node, except what is free."""
-        zones = min(len(facts.rules.zones), MOST_ZONES)
-        self._make_room(zones)
-        stock = facts.supplies.stock
-        columns = list(map(self.column, stock.names))
-        for array in (self.size, self.allocatable, self.homeless_size):
-            array[row] = 0
-        if columns:
-            self.size[row][:zones, columns] = _flat(stock.size, len(columns))[:zones]
-            self.allocatable[row][:zones, columns] = _flat(stock.allocatable, len(columns))[:zones]
-            self.homeless_size[row, columns] = _cut([max(each, 0) for each in stock.homeless_size])
+        self._make_room(min(len(facts.rules.zones), MOST_ZONES))
+        self._take_stock(row, self._stock(facts.supplies.stock))
         self.kind[row] = self._kind(facts.rules)
         self.log.append(row)
 
@@ -200,22 +207,28 @@ class Columns:
         self.log.append(row)
 
     def set_totals(self, row: int, offered: Mapping[str, int], most_pods: int) -> None:
+        # The columns first: making room for them replaces the arrays.
+        columns = {self.column(name): min(max(amount, 0), LARGEST) for name, amount in offered.items()}
+        self.spare[row] -= self.offered[row]
         self.offered[row] = 0
-        for name, amount in offered.items():
-            # The column first: making room for it replaces the arrays.
-            column = self.column(name)
-            self.offered[row, column] = min(max(amount, 0), LARGEST)
+        for column, amount in columns.items():
+            self.offered[row, column] = amount
+        self.spare[row] += self.offered[row]
         self.most_pods[row] = most_pods
         self.log.append(row)
 
     def charge_totals(self, row: int, amounts: Sequence[tuple[int, int]], pods: int) -> None:
         """Add to what pods request of the node as a whole; negative amounts and counts take away."""
         flat = self.flat
-        requested, first = flat.requested, row * flat.width
+        spare, first = flat.spare, row * flat.width
         for column, amount in amounts:
-            requested[first + column] += amount if -LARGEST <= amount <= LARGEST else _cut((amount,))[0]
+            spare[first + column] -= amount if -LARGEST <= amount <= LARGEST else _cut((amount,))[0]
         flat.pods[row] += pods
         self.log.append(row)
+
+    def requested(self, row: int, column: int) -> int:
+        """What pods request of the node as a whole."""
+        return int(self.offered[row, column] - self.spare[row, column])
 
     def column(self, name: str) -> int:
         column = self.resources.column(name)
@@ -228,15 +241,6 @@ class Columns:
         rows, zones, columns = self.free.shape
         if width > columns:
             self._grow(rows, zones, _doubled(columns, width))
-
-    @property
-    def flat(self) -> Flat:
-        """The same as long as no array is replaced by a larger one."""
-        if self._flat is None:
-            _, zones, width = self.free.shape
-            lines = (getattr(self, name).reshape(-1).data for name in Flat._fields[3:])
-            self._flat = Flat(zones, width, zones * width, *lines)
-        return self._flat
 
     @property
     def height(self) -> int:
@@ -265,6 +269,42 @@ class Columns:
             self.kinds.append(rules)
         return number
 
+    def _stock(self, stock: Stock) -> int:
+        """Its number, a new one if it has none."""
+        number = self._stock_numbers.get(stock)
+        if number is not None:
+            return number
+        columns = list(map(self.column, stock.names))
+        if not self._unused_stocks:
+            self._unused_stocks.append(len(self._stocks))
+            self._stocks.append(stock)
+            self._stock_uses.append(0)
+        number = self._unused_stocks.pop()
+        self._stocks[number], self._stock_numbers[stock] = stock, number
+        if number == len(self.size):
+            del self.flat
+            for name in BY_STOCK:
+                setattr(self, name, np.concatenate((getattr(self, name), np.zeros_like(getattr(self, name)))))
+            self.flat = self._flattened()
+        for name in BY_STOCK:
+            getattr(self, name)[number] = 0
+        if columns:
+            zones = min(len(stock.size) // len(columns), MOST_ZONES)
+            self._make_room(zones)
+            self.size[number][:zones, columns] = _flat(stock.size, len(columns))[:zones]
+            self.allocatable[number][:zones, columns] = _flat(stock.allocatable, len(columns))[:zones]
+            self.homeless_size[number, columns] = _cut([max(each, 0) for each in stock.homeless_size])
+        return number
+
+    def _take_stock(self, row: int, number: int) -> None:
+        """One that no row has any more is forgotten."""
+        before, self.stock[row] = self.stock.item(row), number
+        self._stock_uses[number] += 1
+        self._stock_uses[before] -= 1
+        if before != NO_STOCK and not self._stock_uses[before]:
+            del self._stock_numbers[self._stocks[before]]
+            self._unused_stocks.append(before)
+
     def _next_row(self) -> int:
         rows, zones, columns = self.free.shape
         if len(self.names) == rows:
@@ -283,22 +323,30 @@ class Columns:
             self._grow(rows, _doubled(there, zones), columns)
 
     def _clear(self, row: int) -> None:
+        self._take_stock(row, NO_STOCK)
         for name in (*BY_ZONE, *BY_COLUMN, *PLAIN, *FLAGS, "cells"):
-            getattr(self, name)[row] = 0
+            if name not in BY_STOCK:
+                getattr(self, name)[row] = 0
         self.kind[row] = VACANT
 
     def _grow(self, rows: int, zones: int, columns: int) -> None:
-        self._flat = None
+        del self.flat
         # One array at a time: the old one is free before the next is made, which halves the peak.
         for name in (*BY_ZONE, *BY_COLUMN, *PLAIN, *FLAGS, "cells"):
             old = getattr(self, name)
-            new = self._made(name, rows, zones, columns)
+            new = self._made(name, len(old) if name in BY_STOCK else rows, zones, columns)
             new[tuple(slice(length) for length in old.shape)] = old
             setattr(self, name, new)
+        self.flat = self._flattened()
+
+    def _flattened(self) -> Flat:
+        _, zones, width = self.free.shape
+        lines = (getattr(self, name).reshape(-1).data for name in Flat._fields[3:])
+        return Flat(zones, width, zones * width, *lines)
 
     def _allocate(self, rows: int, zones: int, columns: int) -> None:
         for name in (*BY_ZONE, *BY_COLUMN, *PLAIN, *FLAGS, "cells"):
-            setattr(self, name, self._made(name, rows, zones, columns))
+            setattr(self, name, self._made(name, FIRST_STOCKS if name in BY_STOCK else rows, zones, columns))
 
     @staticmethod
     def _made(name: str, rows: int, zones: int, columns: int) -> NDArray[np.generic]:

@@ -9,10 +9,13 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
+from numalign.api.attributes import directspec
+from numalign.api.attributes.directspec import strictest
 from numalign.api.attributes.intent import Intent
 from numalign.kubelet.demand import Role
+from numalign.placement.columns.directmachine import DirectTerms
 from numalign.placement.columns.noderules import NodeRules
 from numalign.placement.columns.requests import Ask, Program
 
@@ -29,6 +32,8 @@ class Unkept(StrEnum):
     NO_REPORT = "no-report"
     POLICY = "policy-too-weak"
     SCOPE = "scope-differs"
+    NOT_DIRECT = "needs-direct-mode"
+    NOT_ENFORCED = "not-enforced"
 
 
 class Judgement(Struct, frozen=True):
@@ -49,12 +54,38 @@ KEPT: Final = Judgement()
 
 def judge(wish: Intent, rules: NodeRules | None, program: Program | None) -> Judgement:
     """`rules` and `program` None: the node has no report."""
-    unkept = None if wish.strictness == "none" else _unkept(wish, rules, program)
+    if rules is not None and rules.direct is not None:
+        unkept = _unkept_directly(wish, rules.direct)
+    else:
+        unkept = _unkept_by_kubelet(wish, rules, program)
     if unkept is None:
         return KEPT
     if wish.strictness == "prefer":
         return Judgement(allowed=True, penalty=PENALTY, unkept=unkept)
     return Judgement(allowed=False, unkept=unkept)
+
+
+def _unkept_directly(wish: Intent, terms: DirectTerms) -> Unkept | None:
+    """In direct mode the pod has what it asks for, as far as the agent can enforce it."""
+    if wish.direct.enforce_memory and "mems" not in terms.features:
+        return Unkept.NOT_ENFORCED
+    policy = strictest((wish.direct.policy or "none", terms.defaults.policy))
+    is_weak = wish.strictness in ("require", "prefer") and policy not in STRICT
+    return Unkept.POLICY if is_weak else None
+
+
+def _unkept_by_kubelet(wish: Intent, rules: NodeRules | None, program: Program | None) -> Unkept | None:
+    spec = wish.direct
+    if spec.needs_direct:
+        return Unkept.NOT_DIRECT
+    if spec.policy not in (None, "none") and rules is None:
+        return Unkept.NO_REPORT
+    if rules is not None and directspec.STRICTNESS[rules.policy] < directspec.STRICTNESS[spec.policy or "none"]:
+        return Unkept.POLICY
+    if spec.scope is not None:
+        # The newer annotation wins over the older one.
+        wish = structs.replace(wish, scope=spec.scope)
+    return None if wish.strictness == "none" else _unkept(wish, rules, program)
 
 
 def _unkept(wish: Intent, rules: NodeRules | None, program: Program | None) -> Unkept | None:

@@ -12,8 +12,10 @@ from itertools import chain
 
 from msgspec import Struct, field
 
+from numalign.api.attributes.directmode import AppliedContainer
 from numalign.api.attributes.podplacements import PodPlacement
 from numalign.api.nrt.placementcodec import Payload
+from numalign.placement.columns.directmachine import DirectMachine
 from numalign.placement.columns.noderules import NodeRules
 
 
@@ -164,6 +166,8 @@ class Assumption(StrEnum):
     """The last one stays in force."""
     KUBELET_AWAY = "kubelet-away"
     """The agent could not ask the kubelet; the report has what it knew before."""
+    DIRECT_NOT_POSSIBLE = "direct-not-possible"
+    """The agent offers direct mode, and the kubelet has managers of its own, or the report has no cores."""
 
 
 class RowFacts(Struct, frozen=True, kw_only=True, gc=False):
@@ -194,3 +198,7 @@ class RowFacts(Struct, frozen=True, kw_only=True, gc=False):
     exclusive_only: bool = False
     """Whether the fingerprint is over pods with exclusive resources alone."""
     assumptions: frozenset[Assumption] = frozenset()
+    direct: DirectMachine | None = None
+    """What the scheduler hands out itself. None: the node is in predict mode."""
+    applied: tuple[AppliedContainer, ...] = ()
+    """What the agent did with decisions."""

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from numalign.api.nrt.topologymanager import Policy, Scope
 from numalign.kubelet.demand import Reading
+from numalign.placement.columns.directmachine import DirectTerms
 
 MOST_ZONES: Final = 8
 """Zones up to which arrays decide; larger machines go to the object model (engine spec 4, last paragraph)."""
@@ -49,6 +50,10 @@ class NodeRules(Struct, frozen=True, kw_only=True, dict=True, cache_hash=True):
     l3_straddles: bool = False
     """Whether CPUs are given out by L3 groups, and one of them has a part of a zone and something of another. It is
     listed twice then and counted twice, and what is missing comes from anywhere (kubelet spec 5.6)."""
+
+    direct: DirectTerms | None = None
+    """The scheduler decides and the agent enforces; all other rules are then those of a kubelet that aligns nothing.
+    None: predict mode."""
 
     @cached_property
     def every_zone(self) -> int:

@@ -47,11 +47,19 @@ def fits_row(columns: Columns, row: int, totals: PodRequests) -> bool:
     flat = columns.flat
     if flat.pods[row] >= flat.most_pods[row]:
         return False
-    requested, offered, first = flat.requested, flat.offered, row * flat.width
+    spare, first = flat.spare, row * flat.width
     for column, amount in totals.pairs:  # noqa: SIM110 (a generator takes longer)
-        if requested[first + column] + amount > offered[first + column]:
+        if amount > spare[first + column]:
             return False
     return True
+
+
+def room(columns: Columns, row: int, totals: PodRequests) -> int:
+    """How many such pods the row has room for; kernels compute the same for many rows."""
+    most = int(columns.most_pods[row]) - int(columns.pods[row])
+    for column, amount in totals.pairs:
+        most = min(most, columns.spare.item(row, column) // amount)
+    return max(0, most)
 
 
 Pairs = tuple[tuple[int, int], ...]

@@ -14,6 +14,7 @@ from typing import Final
 
 from msgspec import Struct, structs
 
+from numalign.api.attributes import directspec
 from numalign.api.attributes import intent as intents
 from numalign.api.attributes.intent import Intent
 from numalign.api.caches import BoundedCache
@@ -25,6 +26,7 @@ from numalign.kubelet import demand as demands
 from numalign.kubelet.demand import PodDemand, Reading
 
 Key = tuple[object, ...]
+Place = tuple[int, str, tuple[str | None, ...]]
 MOST_REMEMBERED: Final = 1 << 16
 POD_NOT_UNDERSTOOD: Final = "pod-not-understood"
 
@@ -51,21 +53,26 @@ class Shape(Struct, frozen=True, kw_only=True, dict=True, eq=False):
 class Shapes:
     """All shapes that are known."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, koordinator: bool = False) -> None:
+        """`koordinator`: whether Koordinator's annotations count."""
+        self._koordinator = koordinator
+        self._wishes = frozenset((*intents.WISHES, *(directspec.KOORDINATOR_SPECS if koordinator else ())))
         self.all: dict[int, Shape] = {}
         """By number."""
         self._numbers = count()
         self._by_key: dict[Key, Shape] = {}
-        self._by_containers = BoundedCache[tuple[int, str], tuple[tuple[Container, ...], Shape]](MOST_REMEMBERED)
-        """Of plain pods, whose containers are mostly one object for all of a kind: by its identity, and the class that
-        the status says."""
+        self._by_containers = BoundedCache[Place, tuple[tuple[Container, ...], Shape]](MOST_REMEMBERED)
+        """Of plain pods, whose containers are mostly one object for all of a kind: by its identity, the class that
+        the status says, and what annotations ask for."""
 
     def intern(self, pod: Pod) -> Shape:
         """The pod's shape; BadObject if its annotations ask for something that does not exist."""
         if not is_plain(pod):
             return self._intern(pod)
-        containers = pod.spec.containers
-        place = id(containers), pod.status.qos_class
+        containers, annotations = pod.spec.containers, pod.metadata.annotations
+        asks = not self._wishes.isdisjoint(annotations)
+        said = tuple([annotations.get(name) for name in self._wishes]) if asks else ()
+        place = id(containers), pod.status.qos_class, said
         known = self._by_containers.get(place)
         if known is not None:
             return known[1]
@@ -85,7 +92,7 @@ class Shapes:
             return self.intern(structs.replace(pod, metadata=structs.replace(pod.metadata, annotations={})))
 
     def _intern(self, pod: Pod) -> Shape:
-        intent, service = intents.intent(pod.metadata), qos.of(pod)
+        intent, service = intents.intent(pod, koordinator=self._koordinator), qos.of(pod)
         key = (intent, service, *_key(pod))
         found = self._by_key.get(key)
         if found is None:
@@ -109,12 +116,11 @@ def totals(pod: Pod) -> dict[str, int]:
 
 
 def is_plain(pod: Pod) -> bool:
-    """Whether nothing but its containers and its class decides."""
-    spec, annotations = pod.spec, pod.metadata.annotations
+    """Whether nothing but its containers and its class decides, unless annotations say more."""
+    spec = pod.spec
     if spec.init_containers or spec.overhead or spec.resources.requests or spec.resources.limits:
         return False
-    wishes = bool(annotations) and (intents.SCOPE in annotations or intents.STRICTNESS in annotations)
-    return not wishes and not pod.status.container_statuses
+    return not pod.status.container_statuses
 
 
 def _key(pod: Pod) -> Key:

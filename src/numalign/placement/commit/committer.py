@@ -63,16 +63,19 @@ class Committer:
         """The pod's placement; None: it is not certain that the kubelet admits it in every order of arrival.
 
         `coming`: pods by uid that the row has as pending and that the ledger does not have."""
+        placement = self.placement(pod, shape, row, coming)
+        return committed(pod, shape, placement) if placement.verdict.fits else None
+
+    def placement(self, pod: Pod, shape: Shape, row: Row, coming: Mapping[str, Pod] = NONE_COMING) -> Placement:
+        """The same with the verdict of a row that does not fit."""
         # At a start the same pods are placed on thousands of equal nodes.
-        looks = _looks(shape, row) if not row.pending else None
-        known = self._alone.get(looks) if looks is not None else None
+        alone = looks(shape, row) if not row.pending else None
+        known = self._alone.get(alone) if alone is not None else None
         placement = known or self._found(pod, shape, row, coming)
-        if looks is not None and placement.path is Path.ALONE:
-            self._alone.keep(looks, placement)
+        if alone is not None and placement.path is Path.ALONE:
+            self._alone.keep(alone, placement)
         self.paths[placement.path] += 1
-        if not placement.verdict.fits:
-            return None
-        return CommittedPod(_holding(pod, shape, placement), placement.revised)
+        return placement
 
     def _found(self, pod: Pod, shape: Shape, row: Row, coming: Mapping[str, Pod]) -> Placement:
         rules = row.facts.rules
@@ -142,7 +145,12 @@ class Committer:
         )
 
 
-def _looks(shape: Shape, row: Row) -> Looks:
+def committed(pod: Pod, shape: Shape, placement: Placement) -> CommittedPod:
+    """What the pod holds by a placement that fits."""
+    return CommittedPod(_holding(pod, shape, placement), placement.revised)
+
+
+def looks(shape: Shape, row: Row) -> Looks:
     """Equal for rows without pending pods on which pods of this shape get the same zones, unless ids decide."""
     facts = row.facts
     return (

@@ -13,6 +13,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from numalign.placement.columns.noderules import NodeRules
+from numalign.placement.rules.nodeamounts import AmountsKernel
 
 if TYPE_CHECKING:
     from numalign.placement.kernels.plan import Plan
@@ -39,22 +40,26 @@ class RowTotals(NamedTuple):
     """Rows that are always for the row model."""
     pods: NDArray[np.int32]
     most_pods: NDArray[np.int32]
-    requested: Amounts
-    offered: Amounts
+    spare: Amounts
+    """What is left of the node as a whole."""
 
 
 class RowBlock(NamedTuple):
-    """Rows with equal rules, by [row, zone position, column]; arrays may have more zones than the rules name."""
+    """Rows with equal rules, by [row, zone position, column]; what nodes have at all is by [stock, zone position,
+    column]. Arrays may have more zones than the rules name."""
 
     rules: NodeRules
     free: Amounts
     """At most `size`; negative where pods hold more than there is, which counts as nothing."""
+    stock: Rows
+    """By row."""
     size: Amounts
     allocatable: Amounts
     homeless: Amounts
     """Free devices without a zone, by [row, column]."""
     homeless_size: Amounts
-    """All devices without a zone: with `size` it tells whether a device plugin serves the resource on this row."""
+    """All devices without a zone, by [stock, column]: with `size` it tells whether a device plugin serves the resource
+    on this row."""
     full_core_cpus: Amounts
     """What `full-pcpus-only` counts, by row, pods charged; negative: not known."""
     cells: Masks
@@ -69,6 +74,13 @@ class RowBlock(NamedTuple):
     def zones(self) -> tuple[NDArray[Any], ...]:
         """What `evaluate` reads."""
         return self[1:-1]
+
+    def of(self, row: int) -> tuple[NDArray[Any], ...]:
+        """The same for one row."""
+        stock = self.stock.item(row)
+        by_row = self.free, self.homeless, self.full_core_cpus, self.cells, self.busy, self.split_known
+        by_stock = self.size, self.allocatable, self.homeless_size
+        return *[each[row] for each in by_row], *[each[stock] for each in by_stock]
 
 
 def with_room(block: RowBlock, plan: Plan) -> RowBlock:
@@ -102,6 +114,27 @@ class Question(Struct, kw_only=True):
     """The kernel's own form of it."""
 
 
+class Pending(NamedTuple):
+    """What counting looks at where pods are on their way to a row, by row."""
+
+    settled: Amounts
+    """What is free without them, by [row, zone position, column]."""
+    shape: NDArray[np.int32]
+    """Their shape, as `columns.pending_shape` has it."""
+    own: int
+    """The shape that is counted: its pods change places with each other."""
+    trusted: bool
+    """Whether pods are admitted in the order of their binding."""
+
+
+class Counts(NamedTuple):
+    """By row that was asked about. `codes`: why the next pod is not admitted, `ASK` where the row model has to count.
+    `spread`: pods that are admitted, by the zone that they have everything in; the last number is of all others."""
+
+    codes: Codes
+    spread: Amounts
+
+
 class Outcomes(NamedTuple):
     """`code_or_score`: 1 to 100 fits, else a code from above. `masks`: zones by step, 0 where any zone will do."""
 
@@ -109,7 +142,7 @@ class Outcomes(NamedTuple):
     masks: Masks
 
 
-class Kernel(Protocol):
+class Kernel(AmountsKernel, Protocol):
     """The modules `scalar` and `compiled`: the same functions, as plain Python and as machine code."""
 
     def evaluate(self, block: RowBlock, rows: Rows, plan: Plan) -> Outcomes: ...
@@ -119,4 +152,9 @@ class Kernel(Protocol):
     def survey(self, block: RowBlock, question: Question, rows: Rows, codes: Codes, masks: Masks) -> int:
         """Write code or score, and zones, of those rows that are of the question's kind, each at its row. The number of
         rows that are left to the row model: their code is `ASK`."""
+        ...
+
+    def count(self, block: RowBlock, question: Question, pending: Pending, rows: Rows) -> Counts:
+        """How many pods these rows, all of the question's kind, admit one after the other. The question's plan is one
+        of `plan.counting`."""
         ...

@@ -8,7 +8,7 @@ from __future__ import annotations
 import marshal
 import zlib
 from collections.abc import Collection, Iterable, Mapping
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, Final, NamedTuple
 
 import numba
@@ -16,26 +16,32 @@ import numpy as np
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
+from numalign.placement.columns.columns import NONE_PENDING, NOT_EXACT
 from numalign.placement.columns.noderules import NodeRules
 from numalign.placement.columns.requests import Program
-from numalign.placement.kernels import admit, allocate, cpupicking, hints, merge, scoring, singlezone, work
+from numalign.placement.kernels import admit, allocate, counting, cpupicking, hints, merge, scoring, singlezone, work
 from numalign.placement.kernels import plan as plans
 from numalign.placement.kernels.block import (
     ASK,
     NO_ROOM,
     OPEN,
     Codes,
+    Counts,
     Masks,
     Outcomes,
+    Pending,
     Question,
     RowBlock,
     Rows,
     RowTotals,
     with_room,
 )
-from numalign.placement.kernels.plan import ZONES, Ground, Plan, Scoring
+from numalign.placement.kernels.plan import MOST_STEPS, ZONES, Ground, Plan, Scoring
 from numalign.placement.kernels.singlezone import CODE, LANES, UNDECIDED
 from numalign.placement.kernels.work import Work
+from numalign.placement.rules import nodeamounts
+from numalign.placement.rules.nodeamounts import AmountColumns, AmountTerms, Found, Places
+from numalign.placement.rules.totals import Totals
 
 
 def _record(names: Iterable[str], lengths: Mapping[str, int], short: Collection[str] = ()) -> np.dtype[np.void]:
@@ -45,7 +51,7 @@ def _record(names: Iterable[str], lengths: Mapping[str, int], short: Collection[
     )
 
 
-ROW_KERNELS: Final = (hints, merge, cpupicking, allocate, scoring, singlezone, admit)
+ROW_KERNELS: Final = (hints, merge, cpupicking, allocate, scoring, singlezone, admit, counting, nodeamounts)
 OF_MASKS: Final = tuple(name for name, length in plans.LENGTHS.items() if length == plans.MASKS)
 """Tables of masks and small numbers, which come last in a record and in less space: there is a record per shape."""
 WIDE: Final = tuple(name for name in Plan.__struct_fields__ if name not in OF_MASKS)
@@ -64,10 +70,12 @@ NO_TOTALS: Final = RowTotals(
     loose=np.zeros(0, np.bool_),
     pods=np.zeros(0, np.int32),
     most_pods=np.zeros(0, np.int32),
-    requested=np.zeros((0, 0), np.int64),
-    offered=np.zeros((0, 0), np.int64),
+    spare=np.zeros((0, 0), np.int64),
 )
+NO_AMOUNTS: Final = Totals(1)
 NO_REQUESTS: Final = np.zeros((0, 2), np.int64)
+_NO_SHAPE: Final = -9
+"""Instead of the shape that is counted: the order of pods does not count."""
 ZONES_ONLY: Final = *NO_TOTALS, NO_REQUESTS, ANY_KIND, OPEN, 0
 
 
@@ -102,6 +110,42 @@ def evaluate_row(block: RowBlock, row: int, plan: Plan) -> tuple[int, tuple[int,
     return call.codes.item(0), tuple(call.masks[0].tolist())
 
 
+def count(block: RowBlock, question: Question, pending: Pending, rows: Rows) -> Counts:
+    """These rows, one after the other."""
+    counts = Counts(np.empty(len(rows), np.int8), np.zeros((len(rows), ZONES + 1), np.int64))
+    assert block.totals is not None, "counting looks at totals"
+    roomy = with_room(block, question.plan)
+    settled = pending.settled if roomy is block else with_room(block._replace(free=pending.settled), question.plan).free
+    own = _NO_SHAPE if pending.trusted else pending.own
+    _compiled_counts(
+        recorded(question.plan),
+        *roomy.zones,
+        *block.totals,
+        settled,
+        pending.shape,
+        own,
+        question.asked,
+        int(question.outright),
+        rows,
+        *counts,
+    )
+    return counts
+
+
+def amounts(terms: AmountTerms, columns: AmountColumns, places: Places) -> Found:
+    """The outcome of every place, in their order."""
+    found, numbers = np.empty(len(places), np.int32), terms.__dict__.get("numbers")
+    if numbers is None:
+        asked = [(each.column, each.amount, each.weight, each.as_scored) for each in terms.asked]
+        line = np.array(terms.line, np.int64)
+        numbers = terms.__dict__["numbers"] = np.array(asked, np.int64).reshape(-1, 4), line
+    by_place = columns.allocatable, columns.requested, columns.scored, columns.pods, columns.most_pods
+    # An array of another kind would be a reason to compile once more.
+    places = places if places.dtype == np.intp and places.flags.carray else places.astype(np.intp)
+    _compiled_amounts(terms.what, *numbers, *by_place, places, found)
+    return found
+
+
 class _Call(NamedTuple):
     """The arguments of a survey but the rows and where outcomes go: making them takes longer than the call."""
 
@@ -130,10 +174,15 @@ def warm() -> None:
     rules = NodeRules(zones=(0,), policy="single-numa-node")
     numbers, masks = np.zeros((1, 1, 2), np.int64), np.ones((1, 1), np.uint8)
     by_column, by_row = numbers[0], np.zeros(1, np.int64)
+    rows = np.zeros(1, np.int32)
     block = RowBlock(
-        rules, numbers, numbers, numbers, by_column, by_column, by_row, masks, masks[0], np.ones(1, np.bool_)
+        rules, numbers, rows, numbers, numbers, by_column, by_column, by_row, masks, masks[0], np.ones(1, np.bool_)
     )
-    evaluate(block, np.zeros(1, np.int32), plans.plan(rules, Program(()), Scoring()))
+    evaluate(block, rows, plans.plan(rules, Program(()), Scoring()))
+    totals = RowTotals(rows, np.ones(1, np.bool_), rows, rows, by_column)
+    asked = Question(kind=0, plan=plans.counting(rules, Program(()), Scoring()), asked=NO_REQUESTS)
+    count(block._replace(totals=totals), asked, Pending(numbers, rows, 0, trusted=False), rows)
+    amounts(AmountTerms(nodeamounts.FIT, ()), NO_AMOUNTS, np.zeros(0, np.intp))
 
 
 def origin() -> str:
@@ -182,6 +231,7 @@ def _rows_entry(fingerprint: int) -> Any:  # noqa: C901 (a call would count refe
     def evaluate_rows(  # noqa: C901
         plan: Any,
         free: Any,
+        stock: Any,
         size: Any,
         allocatable: Any,
         homeless: Any,
@@ -194,8 +244,7 @@ def _rows_entry(fingerprint: int) -> Any:  # noqa: C901 (a call would count refe
         loose: Any,
         pods: Any,
         most_pods: Any,
-        requested: Any,
-        offered: Any,
+        spare: Any,
         asked: Any,
         kind: int,
         outright: int,
@@ -205,7 +254,8 @@ def _rows_entry(fingerprint: int) -> Any:  # noqa: C901 (a call would count refe
         masks: Any,
     ) -> int:
         made, undecided, number = plan[0], 0, 0
-        space, field, batch = np.empty(1, WORK), np.empty((singlezone.lanes(made), LANES)), np.empty(LANES, np.uint32)
+        space, field = np.empty(1, WORK), np.empty((singlezone.lanes(made), LANES))
+        batch, stocks = np.empty(LANES, np.uint32), np.empty(LANES, np.uint32)
         while number < len(rows):
             # Some rows that have room, side by side.
             first, count = number, 0
@@ -219,17 +269,17 @@ def _rows_entry(fingerprint: int) -> Any:  # noqa: C901 (a call would count refe
                     has_room = pods[row] < most_pods[row]
                     for each in range(len(asked)):
                         column = np.uint32(asked[each, 0])
-                        has_room &= requested[row, column] + asked[each, 1] <= offered[row, column]
+                        has_room &= asked[each, 1] <= spare[row, column]
                     if not has_room or outright != OPEN or loose[row]:
                         codes[row] = NO_ROOM if not has_room else outright if outright != OPEN else ASK
                         undecided += has_room and outright == OPEN
                         continue
-                batch[count] = row
+                batch[count], stocks[count] = row, stock[row]
                 count += 1
             if made.in_one_zone:
-                singlezone.decide(made, field, batch, count, free, allocatable, cells)
+                singlezone.decide(made, field, batch, stocks, count, free, allocatable, cells)
             for lane in range(count):
-                row, code = batch[lane], int(field[CODE, lane]) if made.in_one_zone else UNDECIDED
+                row, own, code = batch[lane], stocks[lane], int(field[CODE, lane]) if made.in_one_zone else UNDECIDED
                 place = np.uint32(first + lane) if kind == ANY_KIND else row
                 if code != UNDECIDED:
                     for step in range(made.steps):
@@ -244,13 +294,13 @@ def _rows_entry(fingerprint: int) -> Any:  # noqa: C901 (a call would count refe
                     for zone in range(made.zones):
                         at = item * ZONES + zone
                         scratch.free[at] = max(0, free[row, zone, column])
-                        scratch.size[at] = size[row, zone, column]
-                        scratch.allocatable[at] = allocatable[row, zone, column]
+                        scratch.size[at] = size[own, zone, column]
+                        scratch.allocatable[at] = allocatable[own, zone, column]
                         scratch.cells[zone] = cells[row, zone]
                         domain |= int(scratch.size[at] > 0) << zone
                     scratch.domains[item] = domain
                     scratch.homeless[item] = max(0, homeless[row, column])
-                    scratch.homeless_size[item] = homeless_size[row, column]
+                    scratch.homeless_size[item] = homeless_size[own, column]
                 scratch.busy, scratch.full_core_cpus = busy[row], full_core_cpus[row]
                 scratch.whole_cores = split_known[row]
                 code = admit.decide(made, scratch)
@@ -263,9 +313,124 @@ def _rows_entry(fingerprint: int) -> Any:  # noqa: C901 (a call would count refe
     return _machine_code(evaluate_rows)
 
 
+def _counts_entry(fingerprint: int) -> Any:  # noqa: C901 (as above)
+    """The same for counting."""
+
+    def count_rows(
+        plan: Any,
+        free: Any,
+        stock: Any,
+        size: Any,
+        allocatable: Any,
+        homeless: Any,
+        homeless_size: Any,
+        full_core_cpus: Any,
+        cells: Any,
+        busy: Any,
+        split_known: Any,
+        kinds: Any,
+        loose: Any,
+        pods: Any,
+        most_pods: Any,
+        spare: Any,
+        settled: Any,
+        pending_shape: Any,
+        own: int,
+        asked: Any,
+        outright: int,
+        rows: Any,
+        codes: Any,
+        spread: Any,
+    ) -> int:
+        made, nothing = plan[0], fingerprint == 0
+        space, alone = np.empty(1, WORK), np.empty(MOST_STEPS, np.int64)
+        asks_nothing = counting.asks_nothing(made)
+        for number in range(len(rows)):
+            row = np.uint32(rows[number])
+            most = np.int64(most_pods[row]) - pods[row]
+            for each in range(len(asked)):
+                column = np.uint32(asked[each, 0])
+                most = min(most, spare[row, column] // asked[each, 1])
+            shape = pending_shape[row]
+            if most <= 0 or (outright < 0 and outright != OPEN):
+                codes[number] = NO_ROOM if most <= 0 else outright
+                continue
+            if outright != OPEN or asks_nothing:
+                spread[number, ZONES], codes[number] = most, NO_ROOM
+                continue
+            if loose[row] or shape == NOT_EXACT:
+                codes[number] = ASK
+                continue
+            scratch, there = space[0], stock[row]
+            in_order = own == _NO_SHAPE or shape in (NONE_PENDING, own)
+            alone[0] = -1
+            code = 0
+            # Twice where order counts: first without the pods that are on their way.
+            for turn in range(0 if in_order else 1, -1, -1):
+                for item in range(made.places):
+                    column, domain = made.columns[item], 0
+                    for zone in range(made.zones):
+                        at = item * ZONES + zone
+                        scratch.free[at] = max(0, settled[row, zone, column] if turn else free[row, zone, column])
+                        scratch.size[at] = size[there, zone, column]
+                        scratch.allocatable[at] = allocatable[there, zone, column]
+                        scratch.cells[zone] = cells[row, zone]
+                        domain |= int(scratch.size[at] > 0) << zone
+                    scratch.domains[item] = domain
+                    scratch.homeless[item] = max(0, homeless[row, column])
+                    scratch.homeless_size[item] = homeless_size[there, column]
+                scratch.busy, scratch.full_core_cpus = busy[row], full_core_cpus[row]
+                scratch.whole_cores = split_known[row]
+                if turn:
+                    code = counting.first(made, scratch, alone)
+            codes[number] = ASK if code < 0 else counting.count(made, scratch, most, alone, spread[number])
+        return int(nothing)
+
+    return _machine_code(count_rows)
+
+
+def _amounts_entry(fingerprint: int) -> Any:
+    """The same for amounts."""
+
+    def evaluate_amounts(
+        what: int,
+        asked: Any,
+        line: Any,
+        allocatable: Any,
+        requested: Any,
+        scored: Any,
+        pods: Any,
+        most_pods: Any,
+        places: Any,
+        found: Any,
+    ) -> int:
+        amounts, weights, resources = asked[:, 1].copy(), asked[:, 2].copy(), len(asked)
+        offered, used = np.empty((resources, LANES), np.int64), np.empty((resources, LANES), np.int64)
+        there, most, outcomes = np.empty(LANES, np.int64), np.empty(LANES, np.int64), np.empty(LANES, np.int64)
+        sums, shares = np.empty((nodeamounts.SUMS, LANES), np.int64), np.empty((nodeamounts.SHARES, LANES))
+        for first in range(0, len(places), LANES):
+            count = min(LANES, len(places) - first)
+            for lane in range(count):
+                place = np.uint32(places[first + lane])
+                there[lane], most[lane] = pods[place], most_pods[place]
+            for each in range(resources):
+                column, before = np.uint32(asked[each, 0]), scored if asked[each, 3] else requested
+                for lane in range(count):
+                    place = np.uint32(places[first + lane])
+                    offered[each, lane], used[each, lane] = allocatable[column, place], before[column, place]
+            nodeamounts.evaluate(
+                what, amounts, weights, line, offered, used, there, most, outcomes, sums, shares, count
+            )
+            for lane in range(count):
+                found[first + lane] = outcomes[lane]
+        return fingerprint
+
+    return _machine_code(evaluate_amounts)
+
+
 def fingerprint(modules: Iterable[ModuleType] = ROW_KERNELS) -> int:
     """Of all functions and constants that machine code is made from: numba itself looks at the entered one only."""
-    found = [repr(PLAN), repr(WORK), repr((ASK, NO_ROOM, OPEN, ANY_KIND))]
+    found = [repr(PLAN), repr(WORK), repr((ASK, NO_ROOM, OPEN, ANY_KIND, _NO_SHAPE, NONE_PENDING, NOT_EXACT))]
     for module in modules:
         for name, value in sorted(vars(module).items()):
             code = getattr(value, "__code__", None)
@@ -277,6 +442,9 @@ def fingerprint(modules: Iterable[ModuleType] = ROW_KERNELS) -> int:
 
 
 for _module in ROW_KERNELS:
-    for _function in [each for each in vars(_module).values() if getattr(each, "__module__", "") == _module.__name__]:
-        register_jitable(_function)
+    for _function in [each for each in vars(_module).values() if isinstance(each, FunctionType)]:
+        if _function.__module__ == _module.__name__:
+            register_jitable(_function)
 _compiled_rows = _rows_entry(fingerprint())
+_compiled_counts = _counts_entry(fingerprint())
+_compiled_amounts = _amounts_entry(fingerprint())

@@ -15,7 +15,7 @@ from msgspec import Struct, structs
 from numalign.kubelet import versions
 from numalign.kubelet.demand import Role
 from numalign.placement.columns.noderules import ACROSS_CORES, ACROSS_ZONES, BY_L3, BY_SOCKET, FULL_CORES, NodeRules
-from numalign.placement.columns.requests import Ask, Program
+from numalign.placement.columns.requests import Ask, Program, Step
 from numalign.placement.columns.resources import CPU
 from numalign.placement.kernels import ranks
 from numalign.placement.referenceargs import Strategy
@@ -181,6 +181,24 @@ def plan(rules: NodeRules, program: Program, scoring: Scoring) -> Plan:
 
 
 @lru_cache(maxsize=1024)
+def counting(rules: NodeRules, program: Program, scoring: Scoring) -> Plan:
+    """The plan for `counting`, which admits pod after pod: one more container that asks for nothing comes last, so that
+    kernels charge what the pod's own last container takes, too."""
+    alone = plan(rules, program, scoring)
+    handed_on = any(step.role is Role.INIT and step.ask != Ask() for step in program.steps)
+    if alone.standing == KERNEL and (handed_on or len(program.steps) == MOST_STEPS):
+        # What init containers leave is free for the rest of their own pod, and not for the next one.
+        return structs.replace(alone, standing=ROW_MODEL)
+    if alone.standing != KERNEL:
+        return alone
+    steps = (*program.steps, Step(Role.APP, Ask()))
+    made = plan(rules, structs.replace(program, steps=steps, pinned=False), scoring)
+    found = structs.replace(made, cpus_later=[int(any(alone.cpus))] * alone.steps)
+    found.__dict__["ground"] = made.__dict__["ground"]
+    return found
+
+
+@lru_cache(maxsize=1024)
 def _ground(rules: NodeRules, scoring: Scoring) -> Ground:
     order = ranks.of(rules)
     fields = {
@@ -219,7 +237,7 @@ def _items(asks: Sequence[Ask]) -> tuple[list[int], list[int], list[tuple[int, i
 
 
 def _standing(rules: NodeRules, program: Program, items: Sequence[tuple[int, int]]) -> int:
-    if not rules.zones or not rules.fits_arrays or program.budget is not None:
+    if not rules.zones or not rules.fits_arrays or program.budget is not None or rules.direct is not None:
         return ROW_MODEL
     if BY_SOCKET in rules.cpu_options and not _sockets(rules):
         return ROW_MODEL

@@ -8,21 +8,26 @@ from typing import Final
 
 import numpy as np
 
-from numalign.placement.kernels import admit, singlezone
+from numalign.placement.columns.columns import NONE_PENDING, NOT_EXACT
+from numalign.placement.kernels import admit, counting, singlezone
 from numalign.placement.kernels.block import (
     ASK,
     NO_ROOM,
     OPEN,
+    Amounts,
     Codes,
+    Counts,
     Masks,
     Outcomes,
+    Pending,
     Question,
     RowBlock,
     Rows,
     with_room,
 )
-from numalign.placement.kernels.plan import ZONES, Plan
+from numalign.placement.kernels.plan import MOST_STEPS, ZONES, Plan
 from numalign.placement.kernels.work import Work
+from numalign.placement.rules.nodeamounts import amounts as amounts
 
 SCRATCH: Final = Work()
 FIELD: Final = [[0.0] for _ in range(singlezone.MOST_LANES)]
@@ -44,7 +49,7 @@ def evaluate(block: RowBlock, rows: Rows, plan: Plan) -> Outcomes:
 def evaluate_row(block: RowBlock, row: int, plan: Plan) -> Answer:
     """Code or score of one row, and the mask of every step."""
     known: dict[bytes, Answer] = plan.__dict__.setdefault("known", {})
-    key = b"".join([each[row].tobytes() for each in block.zones])
+    key = b"".join([each.tobytes() for each in block.of(row)])
     found = known.get(key)
     if found is None:
         if len(known) >= MOST_KNOWN:
@@ -61,9 +66,9 @@ def survey(block: RowBlock, question: Question, rows: Rows, codes: Codes, masks:
     for row in rows.tolist():
         if totals.kind[row] != question.kind:
             continue
-        requested, offered = totals.requested[row], totals.offered[row]
+        spare = totals.spare[row]
         has_pods = totals.pods[row] < totals.most_pods[row]
-        if not has_pods or any(requested.item(column) + amount > offered.item(column) for column, amount in asked):
+        if not has_pods or any(amount > spare.item(column) for column, amount in asked):
             codes[row] = NO_ROOM
         elif question.outright != OPEN:
             codes[row] = question.outright
@@ -74,6 +79,39 @@ def survey(block: RowBlock, question: Question, rows: Rows, codes: Codes, masks:
             undecided += code == ASK
             codes[row] = max(1, code - question.penalty) if code > 0 else code
     return undecided
+
+
+def count(block: RowBlock, question: Question, pending: Pending, rows: Rows) -> Counts:
+    """These rows, one after the other."""
+    counts = Counts(np.empty(len(rows), np.int8), np.zeros((len(rows), ZONES + 1), np.int64))
+    for number, row in enumerate(rows.tolist()):
+        counts.codes[number] = count_row(block, question, pending, row, counts.spread[number])
+    return counts
+
+
+def count_row(block: RowBlock, question: Question, pending: Pending, row: int, spread: Amounts) -> int:
+    """One row. Afterwards `SCRATCH` has what is left."""
+    totals, plan, alone = block.totals, question.plan, [-1] * MOST_STEPS
+    assert totals is not None, "counting looks at totals"
+    most = int(totals.most_pods[row] - totals.pods[row])
+    for column, amount in question.asked.tolist():
+        most = min(most, totals.spare.item(row, column) // amount)
+    if most <= 0:
+        return NO_ROOM
+    if question.outright < 0 and question.outright != OPEN:
+        return question.outright
+    if question.outright != OPEN or counting.asks_nothing(plan):
+        spread[ZONES] = most
+        return NO_ROOM
+    shape = int(pending.shape[row])
+    if totals.loose[row] or shape == NOT_EXACT:
+        return ASK
+    if not pending.trusted and shape not in (NONE_PENDING, pending.own):
+        load(block._replace(free=pending.settled), row, plan, SCRATCH)
+        if counting.first(plan, SCRATCH, alone) < 0:
+            return ASK
+    load(block, row, plan, SCRATCH)
+    return counting.count(plan, SCRATCH, most, alone, spread)
 
 
 def _evaluated(block: RowBlock, row: int, plan: Plan) -> Answer:
@@ -88,7 +126,8 @@ def _evaluated(block: RowBlock, row: int, plan: Plan) -> Answer:
 def in_one_zone(block: RowBlock, row: int, plan: Plan) -> Answer | None:
     """By `singlezone`, for a plan that it may try; None: it does not decide."""
     block = with_room(block, plan)
-    singlezone.decide(plan, FIELD, (row,), 1, block.free, block.allocatable, block.cells)
+    stocks = (block.stock.item(row),)
+    singlezone.decide(plan, FIELD, (row,), stocks, 1, block.free, block.allocatable, block.cells)
     code = int(FIELD[singlezone.CODE][0])
     if code == singlezone.UNDECIDED:
         return None
@@ -96,9 +135,9 @@ def in_one_zone(block: RowBlock, row: int, plan: Plan) -> Answer | None:
 
 
 def load(block: RowBlock, row: int, plan: Plan, scratch: Work) -> None:
-    block = with_room(block, plan)
-    free, size, allocatable = block.free[row].tolist(), block.size[row].tolist(), block.allocatable[row].tolist()
-    homeless, homeless_size = block.homeless[row].tolist(), block.homeless_size[row].tolist()
+    block, stock = with_room(block, plan), block.stock.item(row)
+    free, size, allocatable = block.free[row].tolist(), block.size[stock].tolist(), block.allocatable[stock].tolist()
+    homeless, homeless_size = block.homeless[row].tolist(), block.homeless_size[stock].tolist()
     for place, column in enumerate(plan.columns):
         scratch.domains[place], scratch.homeless[place], scratch.homeless_size[place] = 0, 0, 0
         for zone in range(plan.zones):

@@ -15,6 +15,7 @@ from typing import Final
 from numalign.placement.kernels.hints import summed
 from numalign.placement.kernels.plan import BALANCED, LEAST, MOST, Plan
 from numalign.placement.kernels.work import Work
+from numalign.placement.rules.nodeamounts import quotient
 
 PER_ZONE: Final = 12
 """What each zone beyond the first costs: eight of them still leave a score above zero."""
@@ -64,9 +65,9 @@ def percent(left: float, there: float) -> int:
 def combined(plan: Plan, zones: int, count: int, first: int, second: int) -> int:
     """From sums over resources to a score: of shares and weights, or of used parts and their squares."""
     if plan.strategy == LEAST:
-        return first // second
+        return quotient(first, second)
     if plan.strategy == MOST:
-        return 100 - first // second
+        return 100 - quotient(first, second)
     if plan.strategy == BALANCED:
         # Standard deviation of the used parts; the root is of a number far below 2^53, so its floor is exact.
         return 100 - int(math.sqrt(count * second - first * first)) // count // (WHOLE // 100)
@@ -75,4 +76,4 @@ def combined(plan: Plan, zones: int, count: int, first: int, second: int) -> int
 
 def summed_up(total: int, count: int) -> int:
     """The pod's score from its containers'; a pod that asks for nothing is as good as can be anywhere."""
-    return max(1, min(100, total // count)) if count else 100
+    return max(1, min(100, quotient(total, count))) if count else 100

@@ -38,7 +38,14 @@ RowNumbers = Sequence[int] | NDArray[np.uint32]
 
 
 def decide(
-    plan: Plan, field: Field, rows: RowNumbers, count: int, free: Amounts, allocatable: Amounts, cells: Masks
+    plan: Plan,
+    field: Field,
+    rows: RowNumbers,
+    stocks: RowNumbers,
+    count: int,
+    free: Amounts,
+    allocatable: Amounts,
+    cells: Masks,
 ) -> None:
     """Scores of the first `count` rows, or `UNDECIDED`, go to the lane `CODE`, masks to those from `masks_at` on."""
     code, found, total, scored = field[CODE], field[FOUND], field[TOTAL], field[SCORED]
@@ -55,7 +62,7 @@ def decide(
         left = count
         for rank in range(plan.zones):
             if left > 0 and rank == loaded:
-                load(plan, field, rank, rows, count, free, allocatable, cells)
+                load(plan, field, rank, rows, stocks, count, free, allocatable, cells)
                 loaded += 1
             if left > 0:
                 look(plan, field, count, step, rank)
@@ -91,7 +98,15 @@ def begin(field: Field, count: int) -> None:
 
 
 def load(
-    plan: Plan, field: Field, rank: int, rows: RowNumbers, count: int, free: Amounts, allocatable: Amounts, cells: Masks
+    plan: Plan,
+    field: Field,
+    rank: int,
+    rows: RowNumbers,
+    stocks: RowNumbers,
+    count: int,
+    free: Amounts,
+    allocatable: Amounts,
+    cells: Masks,
 ) -> None:
     """The zone that comes next. What is negative counts as nothing: pods hold more than the node has."""
     zone, grouped = plan.zone_order[rank], field[GROUPED + rank]
@@ -102,7 +117,7 @@ def load(
         left, there = field[at], field[at + 1]
         for lane in range(count):
             left[lane] = float(max(0, free[rows[lane], zone, column]))
-            there[lane] = float(allocatable[rows[lane], zone, column])
+            there[lane] = float(allocatable[stocks[lane], zone, column])
 
 
 def look(plan: Plan, field: Field, count: int, step: int, rank: int) -> None:
@@ -154,16 +169,17 @@ def add(plan: Plan, field: Field, count: int, at: int, place: int, need: int) ->
                 second[lane] += square
         return
     asked, weight = float(need), float(plan.weights[place])
+    # One sum more in this loop would double its time: weights alone tell whether a resource was counted.
     for lane in range(count):
         counts = weight if short[lane] == 0.0 and most[lane] > 0.0 else 0.0
-        resources[lane] += counts
         first[lane] += percent(free[lane] - asked, max(1.0, most[lane])) * counts
         second[lane] += counts
 
 
 def sum_up(plan: Plan, field: Field, count: int) -> None:
     """The container's scores."""
-    resources, first, second, total, scored = field[COUNTED], field[FIRST], field[SECOND], field[TOTAL], field[SCORED]
+    first, second, total, scored = field[FIRST], field[SECOND], field[TOTAL], field[SCORED]
+    resources = field[COUNTED] if plan.strategy == BALANCED else second
     for lane in range(count):
         if resources[lane] > 0.0:
             total[lane] += combined(plan, 1, int(resources[lane]), int(first[lane]), int(second[lane]))

@@ -37,6 +37,7 @@ LENGTHS: Final[Mapping[str, int]] = {
     "members": MASKS,
     "sums": MASKS,
     "masks": MOST_STEPS,
+    "before": MOST_PLACES * ZONES,
 }
 """Tables; every other field is a number."""
 
@@ -87,6 +88,8 @@ class Work:
     sums: list[int]
     masks: list[int]
     """The result, by step."""
+    before: list[int]
+    """Of `counting`: `free` before the last pod, whether or not that one was admitted."""
 
     __slots__ = tuple(__annotations__)
 

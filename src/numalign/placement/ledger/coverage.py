@@ -151,11 +151,19 @@ def _listed(node: NodeHistory) -> Coverage:
                 covers[uid] = _by_age(record, node.report_count)
                 continue
             found = by_name[record.name]
-        if found is None:
+        if found is None or _is_being_admitted(record, found):
             covers[uid] = Cover.NO
         else:
             covers[uid], listed[uid] = COVERED, found
     return Coverage(covers, is_exact=True, listed=listed)
+
+
+def _is_being_admitted(record: PodRecord, found: PodPlacement) -> bool:
+    """Whether the pod was predicted to hold something and is listed without: a kubelet lists a pod before it
+    allocates."""
+    if found.holdings or record.started is not None or record.listed is not None or not record.is_predicted:
+        return False
+    return record.holding is not None and bool(record.holding.entries)
 
 
 def _by_age(record: PodRecord, report_count: int) -> Cover:

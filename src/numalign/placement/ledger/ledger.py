@@ -124,10 +124,13 @@ class Ledger:
             return self._finish(uid, pod, now)
         known = self._nodes.get(uid, ())
         if node in known:
+            self._note_termination(self._node_ledgers[node], pod, now)
             return self._update(self._node_ledgers[node], uid, pod)
         if known:
             self.problems[Problem.POD_ON_TWO_NODES] += 1
-        return self._found(pod, forecast)
+        change = self._found(pod, forecast)
+        self._note_termination(self._node_ledgers[node], pod, now)
+        return change
 
     def _found(self, pod: Pod, forecast: Forecast | None) -> Change:
         """Enters a running pod that was not on its node before."""
@@ -169,17 +172,25 @@ class Ledger:
         return Change(nodes, nodes)
 
     def tick(self, now: float) -> Change:
-        """Time passed: grace periods end, and pods that no report ever had are forgotten."""
+        """Time passed: grace periods end, pods that no report ever had are forgotten, no pod waits for slow ones."""
         long_gone = [each for uid in self._departures.forgotten(now) for each in self._records_of(uid)]
         for node_ledger, known in long_gone:
             if known.life is PodLife.ENDED and known.cover is Cover.NO:
                 self._strike(node_ledger, known)
         due: list[tuple[NodeLedger, PodRecord]] = []
+        slow: list[str] = []
         for until, uid, node in self._departures.due(now):
-            record = self._node_ledgers[node].records.get(uid) if node in self._node_ledgers else None
-            if record is not None and record.life is PodLife.LINGERING and record.until == until:
-                due.append((self._node_ledgers[node], record))
-        return self._end(due)
+            there = self._node_ledgers.get(node)
+            record = there.records.get(uid) if there is not None else None
+            if there is None or record is None:
+                continue
+            if record.life is PodLife.LINGERING and record.until == until:
+                due.append((there, record))
+            elif there.terminating.get(uid):
+                there.terminating[uid] = False
+                slow.append(node)
+        change = self._end(due)
+        return Change((*change.rows, *slow), (*change.freed, *slow))
 
     @contextmanager
     def without(self, uids: Iterable[str]) -> Iterator[Change]:
@@ -234,12 +245,17 @@ class Ledger:
             self._link(record.uid, node_ledger.node)
             self._count = max(self._count, record.order, record.end_order)
 
+    def _note_termination(self, node_ledger: NodeLedger, pod: Pod, now: float) -> None:
+        uid = demand.identity(pod)
+        is_running = node_ledger.records[uid].life is PodLife.LIVE
+        if pod.metadata.deletion_timestamp is not None and is_running and uid not in node_ledger.terminating:
+            node_ledger.terminating[uid] = True
+            self._departures.expect(uid, node_ledger.node, now)
+
     def _update(self, node_ledger: NodeLedger, uid: str, pod: Pod) -> Change:
         record = node_ledger.records[uid]
         was_pending, hidden = record.is_pending, record.hidden
         record.pod, record.bound = pod, True
-        if pod.metadata.deletion_timestamp is not None and record.life is PodLife.LIVE:
-            node_ledger.terminating[uid] = None
         is_start = record.started is None and pod.has_started
         if not is_start and record.life is PodLife.LIVE and not record.absent and not pod.spec.init_containers:
             return NOTHING  # all that it counts for follows from what it holds
@@ -290,7 +306,8 @@ class Ledger:
             return
         if node_ledger.unjudged:
             self._note(node_ledger, reconcile.judge(node_ledger, node_ledger.facts, self._unobserved))
-        self._foreign.place(node_ledger, node_ledger.facts)
+        if node_ledger.unplaced:
+            self._foreign.place(node_ledger, node_ledger.facts)
 
     def _note(self, node_ledger: NodeLedger, findings: ReconcileResult) -> None:
         self.divergences.add(findings.divergences)

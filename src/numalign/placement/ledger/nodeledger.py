@@ -69,15 +69,17 @@ class ChargeSums(Struct):
 
     def change(self, uid: str, before: Counted, after: Counted) -> None:
         """Replaces the charges of a pod in the sums."""
-        for (share, pending), sign in ((before, -1), (after, 1)):
-            if share.exact:
-                _add(self.pending if pending else self.settled, share.exact, sign)
+        (old, was_pending), (new, is_pending) = before, after
+        if old.exact:
+            _add(self.pending if was_pending else self.settled, old.exact, -1)
+        if new.exact:
+            _add(self.pending if is_pending else self.settled, new.exact, 1)
         # Usually the explained amounts of a pod stay the same when its phase changes.
-        if self.explained is not None and before[0].explained is not after[0].explained:
-            _add(self.explained, _everywhere(before[0].explained), -1)
-            _add(self.explained, _everywhere(after[0].explained), 1)
+        if self.explained is not None and old.explained is not new.explained:
+            _add(self.explained, _everywhere(old.explained), -1)
+            _add(self.explained, _everywhere(new.explained), 1)
         self.vague.pop(uid, None)
-        if after[0].is_vague:
+        if new.is_vague:
             self.vague[uid] = None
 
 
@@ -160,8 +162,9 @@ class NodeLedger:
         """If it did: pods that a report is to be held against even if it says of them what the last one said."""
         self.unjudged = False
         """Whether a pod came after the report that the report may cover."""
-        self.terminating: dict[str, None] = {}
-        """Pods that were deleted and still run: their resources may be free any moment."""
+        self.terminating: dict[str, bool] = {}
+        """Pods that were deleted and still run: their resources may be free any moment. False: they take so long that
+        no other pod waits for their end."""
         self.unplaced: dict[str, PodRecord] = {}
         """Pods that another scheduler has bound and that the model was not asked about."""
         self.unknown_pods = UnknownPods()
@@ -429,8 +432,9 @@ def _apply(free: Table, homeless: list[int], changes: Mapping[Spot, int]) -> Non
 def _cut(free: Table, width: int, tops: Tops, changed: Mapping[Spot, int]) -> None:
     for column, position in changed:
         if 0 <= position * width < len(free) and column in tops:
-            place = position * width + column
-            free[place] = min(free[place], tops[column][position])
+            place, top = position * width + column, tops[column][position]
+            if free[place] > top:
+                free[place] = top
 
 
 @lru_cache(maxsize=MOST_KNOWN)

@@ -143,6 +143,8 @@ def has_init_steps(pod: Pod) -> bool:
 
 AFTER_GRACE: Final = 10.0
 """Seconds that a deleted pod stays charged beyond its grace period."""
+LONGEST_WAIT: Final = 30.0
+"""Seconds for which other pods wait for the end of a terminating pod: the grace period by default."""
 REMEMBERED: Final = 600.0
 """Seconds for which late events about an ended pod are recognised."""
 
@@ -169,6 +171,10 @@ class EndedPods:
         heapq.heappush(self._waiting, (until, uid, node))
         return until
 
+    def expect(self, uid: str, node: str, now: float) -> None:
+        """Records that a pod began to terminate, and that other pods may wait for its end."""
+        heapq.heappush(self._waiting, (now + LONGEST_WAIT, uid, node))
+
     def forgotten(self, now: float) -> list[str]:
         """Pods whose end is no longer remembered; each is returned once."""
         found = []
@@ -178,7 +184,8 @@ class EndedPods:
         return found
 
     def due(self, now: float) -> list[tuple[float, str, str]]:
-        """Time, uid and node of pods that have certainly stopped by now."""
+        """Time, uid and node of deleted pods for which nothing waits any longer: they have certainly stopped by now, or
+        they terminate slowly."""
         found = []
         while self._waiting and self._waiting[0][0] <= now:
             found.append(heapq.heappop(self._waiting))

@@ -6,7 +6,7 @@ numbers: charges known as intervals, devices of several zones, sizes or memory g
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -36,6 +36,22 @@ def settled(row: Row, resources: Resources) -> RowState:
     base = _by_column(row.settled, row.width)
     state = rowstate.of(row.facts, resources, base=base, entries=row.settled_entries)
     return structs.replace(state, groups=row.settled_groups, homeless=_present(row.settled_homeless))
+
+
+def with_pending(row: Row, holding: Holding, revised: Iterable[Holding], resources: Resources) -> Row:
+    """The row with one more pending pod, and with the changed holdings of others."""
+    changed = {each.uid: each for each in revised}
+    pending = (*[changed.get(each.uid, each) for each in row.pending], holding)
+    state = settled(row, resources) if changed else charged(row, resources)
+    for each in pending if changed else (holding,):
+        state = rowstate.charged(state, each.entries)
+    free, homeless = list(row.free), [state.homeless.get(column, 0) for column in range(row.width)]
+    for column, amounts in state.base.items():
+        if column < row.width:
+            free[column :: row.width] = amounts
+    return structs.replace(
+        row, free=free, homeless=homeless, entries=state.entries, groups=state.groups, pending=pending
+    )
 
 
 def free_state(row: Row) -> FreeState:

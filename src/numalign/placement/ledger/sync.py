@@ -62,6 +62,8 @@ class LedgerSync:
         self._nodes: dict[str, Node] = {}
         """What reports are read with, and nothing else of the Nodes."""
         self._machines: dict[str, Machine] = {}
+        self._outlived: dict[str, str] = {}
+        """By name, the uids of Nodes that are gone, or replaced by another one, since their report was written."""
         self._reports: dict[str, NodeTopology] = {}
         """Those with facts of our agent: from them a kubelet can be restored."""
         self._reader = ReportReader()
@@ -138,7 +140,13 @@ class LedgerSync:
     def _node(self, node: Node) -> list[Wake]:
         name = node.metadata.name
         before, self._nodes[name] = self._nodes.get(name), nodesettings.essence(node)
-        machine = self._machines[name] = deletedreports.machine(node)
+        earlier, machine = self._machines.get(name), deletedreports.machine(node)
+        self._machines[name] = machine
+        if earlier is not None and earlier.uid != machine.uid:
+            self._note_outlived(name, earlier)
+        # Our agent writes the report again for the next Node of that name; other publishers may leave it as it is.
+        if self._outlived.get(name, machine.uid) != machine.uid and name in self._reports:
+            return [Wake(name, WakeCause.NODE), *self._drop_report(name)]
         if self._deleted.contradicted_by(name, machine):
             return [Wake(name, WakeCause.NODE), *self._drop_report(name)]
         facts = self.ledger.facts(name)
@@ -149,9 +157,15 @@ class LedgerSync:
 
     def _node_gone(self, name: str) -> None:
         self._nodes.pop(name, None)
-        self._machines.pop(name, None)
+        machine = self._machines.pop(name, None)
+        if machine is not None:
+            self._note_outlived(name, machine)
         if name in self._deleted:
             self._drop_report(name)
+
+    def _note_outlived(self, name: str, machine: Machine) -> None:
+        if self.ledger.facts(name) is not None:
+            self._outlived[name] = machine.uid
 
     def _read_again(self, facts: RowFacts, node: Node) -> RowFacts:
         topology = self._reports.get(facts.node)
@@ -161,19 +175,23 @@ class LedgerSync:
         return read.marked_deleted(found) if facts.node in self._deleted else found
 
     def _report(self, topology: NodeTopology) -> list[Wake]:
+        self._outlived.pop(topology.node, None)
         self._note(self.ledger.report(self._read_report(topology)))
         return [Wake(topology.node, WakeCause.REPORT)]
 
     def _report_gone(self, name: str, now: float) -> list[Wake]:
-        """A node does not lose its zones with its report: while the Node is there, the last report stays in force."""
+        """A node does not lose its zones with its report: while the Node is there, the last report stays in force.
+
+        The watches of Nodes and of reports are not in order: the next Node of that name may be there already."""
         facts, machine = self.ledger.facts(name), self._machines.get(name)
-        if facts is None or machine is None or not self._deleted.keep(name, machine, now):
+        if facts is None or machine is None or name in self._outlived or not self._deleted.keep(name, machine, now):
             return self._drop_report(name)
         self._note(self.ledger.report(read.marked_deleted(facts), again=True))
         return []
 
     def _drop_report(self, name: str) -> list[Wake]:
         self._deleted.forget(name)
+        self._outlived.pop(name, None)
         self._reports.pop(name, None)
         self._reader.forget(name)
         change = self.ledger.report_gone(name)

@@ -134,8 +134,10 @@ class ReferenceFlavour:
         """The plugin's scores say nothing about certainty."""
         return Certainty.BY_SCORE
 
-    def certainties(self, codes: Codes, *, aligned: bool) -> NDArray[np.int64]:
-        return np.full(len(codes), Certainty.BY_SCORE, np.int64)
+    @property
+    def unreported(self) -> None:
+        """Such nodes score as others do."""
+        return None
 
     def lacks_report(self, node: str) -> bool:
         """The plugin allows every pod on a node without a report."""

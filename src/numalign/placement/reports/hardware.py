@@ -50,7 +50,7 @@ class Cores(Struct, frozen=True, dict=True):
         return lru_cache(maxsize=HISTOGRAMS)(self._counted)
 
     def _counted(self, place: int, free: int) -> tuple[int, ...]:
-        counts = [0] * (self._most_threads + 1)
+        counts = [0] * (self.topology.most_threads + 1)
         for threads in self._cores_by_position[place]:
             counts[(threads & free).bit_count()] += 1
         return tuple(counts[1:])
@@ -75,10 +75,6 @@ class Cores(Struct, frozen=True, dict=True):
     def _cores_by_position(self) -> tuple[tuple[int, ...], ...]:
         inside, cores = self.topology.cores_in_zone, self.topology.cores
         return tuple(tuple(cores[core] for core in inside.get(zone, ())) for zone in self.zones)
-
-    @cached_property
-    def _most_threads(self) -> int:
-        return max((threads.bit_count() for threads in self.topology.cores.values()), default=1)
 
     @cached_property
     def sockets(self) -> tuple[int, ...]:

@@ -9,11 +9,13 @@ import sys
 from collections.abc import Mapping
 from functools import lru_cache
 
+from numalign.api.attributes import directmode
 from numalign.api.attributes.managers import ManagerPolicies
 from numalign.api.attributes.repairs import GuessCode
 from numalign.api.decode.quantity import Quantity
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.api.objects import resourcenames
+from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.node import Node, NodeInfo, NodeStatus
 from numalign.kubelet import settings, versions
 from numalign.kubelet.refusals import StartRefusal
@@ -64,13 +66,15 @@ _minor = lru_cache(maxsize=MAKES)(versions.parse)
 def essence(node: Node) -> Node:
     """The parts of a Node that reports are read with; equal Nodes share one object."""
     capacity = tuple((sys.intern(name), amount) for name, amount in node.status.capacity.items())
-    return _essence(node.status.node_info.kubelet_version, capacity)
+    found = node.metadata.labels
+    labels = tuple((name, found[name]) for name in directmode.LABELS if name in found)
+    return _essence(node.status.node_info.kubelet_version, capacity, labels)
 
 
 @lru_cache(maxsize=MAKES)
-def _essence(version: str, capacity: tuple[tuple[str, Quantity], ...]) -> Node:
+def _essence(version: str, capacity: tuple[tuple[str, Quantity], ...], labels: tuple[tuple[str, str], ...]) -> Node:
     status = NodeStatus(capacity=dict(capacity), node_info=NodeInfo(kubelet_version=version))
-    return Node(status=status)
+    return Node(metadata=ObjectMeta(labels=dict(labels)), status=status)
 
 
 def switched_on(chosen: Mapping[str, str]) -> frozenset[str]:

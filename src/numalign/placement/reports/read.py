@@ -18,7 +18,8 @@ from msgspec import Struct, structs
 
 from numalign.api.attributes.attributes import NodeFacts
 from numalign.api.attributes.coremap import Core
-from numalign.api.attributes.managers import KubeletBuild, ManagerPolicies, MemoryZone
+from numalign.api.attributes.directmode import DeviceMinors, DirectMode
+from numalign.api.attributes.managers import KubeletBuild, ManagerPolicies, MemoryZone, ReservedMemory
 from numalign.api.caches import BoundedCache
 from numalign.api.nrt import fingerprint
 from numalign.api.nrt.nodetopology import NodeTopology
@@ -31,9 +32,10 @@ from numalign.kubelet.demand import Reading
 from numalign.kubelet.settings import Settings
 from numalign.kubelet.versions import Minor
 from numalign.placement.columns import zonesets
+from numalign.placement.columns.directmachine import DirectMachine, DirectTerms
 from numalign.placement.columns.nodefacts import Assumption, DeviceClass, Groups, RowFacts, Stock, Supplies, Supply
 from numalign.placement.columns.noderules import BY_L3, NodeRules
-from numalign.placement.reports import hardware, nodesettings, supplies
+from numalign.placement.reports import direct, hardware, nodesettings, supplies
 from numalign.placement.reports.hardware import Cores
 from numalign.placement.reports.supplies import DeviceSlots
 
@@ -68,6 +70,9 @@ class Basis(NamedTuple):
     allocatable: list[int]
     """The amounts of all these resources, zone after zone."""
     devices: list[tuple[str, int | None, int, int]] | None
+    mode: DirectMode | None
+    minors: tuple[DeviceMinors, ...] | None
+    reserved_memory: ReservedMemory | None
 
 
 class StaticFacts(Struct, frozen=True, kw_only=True):
@@ -87,6 +92,7 @@ class StaticFacts(Struct, frozen=True, kw_only=True):
     memory: tuple[tuple[str, int], ...]
     """Memory and hugepages, with their places."""
     devices: DeviceSlots
+    direct: DirectMachine | None
 
 
 class RulesKey(NamedTuple):
@@ -105,6 +111,7 @@ class RulesKey(NamedTuple):
     minor: Minor
     regular: bool
     l3_straddles: bool
+    direct: DirectTerms | None
 
 
 class ReportReader:
@@ -216,6 +223,8 @@ def _row_facts(topology: NodeTopology, known: StaticFacts, table: Sequence[Memor
         fingerprint=signature.text if signature else "",
         exclusive_only=signature is not None and signature.method is fingerprint.Method.EXCLUSIVE,
         assumptions=assumptions,
+        direct=known.direct,
+        applied=facts.applied or (),
     )
 
 
@@ -274,6 +283,10 @@ def _basis(topology: NodeTopology, node: Node | None, *, has_memory_table: bool)
         capacity=[each.capacity for each in amounts],
         allocatable=[each.allocatable for each in amounts],
         devices=list(map(DEVICE_CLASS, facts.devices)) if facts.devices is not None else None,
+        mode=facts.mode,
+        minors=facts.minors,
+        # The kubelet's managers account for it themselves.
+        reserved_memory=facts.reserved_memory if facts.mode is not None else None,
     )
 
 
@@ -284,7 +297,8 @@ def static_facts(topology: NodeTopology, basis: Basis) -> StaticFacts:
     cores = hardware.cores(supplies.zone_ids(topology), facts.cores) if facts.cores else None
     stock = supplies.stock(topology, cores)
     found = dict(Supplies(stock).items())
-    rules = _rules(topology, settings, cores, noted)
+    machine = direct.machine(topology, settings, cores, node, noted)
+    rules = _rules(topology, settings, cores, noted, terms=machine.terms if machine else None)
     # The size of these is a plain amount. Memory counts by allocatable, and our agent's facts are exact.
     plain = _of_kinds(found, cpus=rules.static_cpus and cores is None, devices=facts.devices is None)
     unknown_size, from_checkpoints = _unknown_size(plain, node, noted), _from_checkpoints(basis, cores, stock.names)
@@ -302,10 +316,13 @@ def static_facts(topology: NodeTopology, basis: Basis) -> StaticFacts:
         cpu=stock.names.index(resourcenames.CPU),
         memory=tuple((name, place) for place, name in enumerate(stock.names) if supplies.is_memory(name)),
         devices=supplies.device_slots(topology, stock.names),
+        direct=machine,
     )
 
 
-def _rules(topology: NodeTopology, settings: Settings, cores: Cores | None, noted: set[Assumption]) -> NodeRules:
+def _rules(
+    topology: NodeTopology, settings: Settings, cores: Cores | None, noted: set[Assumption], terms: DirectTerms | None
+) -> NodeRules:
     static_cpus = settings.cpu_policy == "static"
     if cores is None and static_cpus:
         noted.add(Assumption.CORES_UNKNOWN)
@@ -324,6 +341,7 @@ def _rules(topology: NodeTopology, settings: Settings, cores: Cores | None, note
         # Without a core map it is not known how CPUs in several zones are split.
         regular=cores.regular if cores else not static_cpus,
         l3_straddles=cores.l3_straddles if cores else static_cpus,
+        direct=terms,
     )
     return _rules_of(make)
 
@@ -346,6 +364,7 @@ def _rules_of(make: RulesKey) -> NodeRules:
             minor=make.minor,
             regular=make.regular,
             l3_straddles=make.l3_straddles and BY_L3 in options,
+            direct=make.direct,
         )
     )
 

@@ -26,8 +26,10 @@ class Cause(StrEnum):
     BUDGET_USED_UP = "budget-used-up"
     NOT_WHOLE_BYTES = "not-whole-bytes"
     UNEVEN_SHARES = "uneven-shares"
+    KEPT_APART = "kept-apart"
     # The kubelet may refuse the pod or not: the state of the row is not known exactly.
     UNSETTLED_PODS = "unsettled-pods"
+    TERMINATING_PODS = "terminating-pods"
     SIZE_UNKNOWN = "size-unknown"
     GROUPS_UNKNOWN = "groups-unknown"
     CORES_UNKNOWN = "cores-unknown"

@@ -7,79 +7,17 @@ when they are asked for, so that changes cost nothing while only single rows are
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import numpy as np
-from msgspec import Struct
 from numpy.typing import NDArray
 
 from numalign.placement.columns.changelog import ChangeLog
-
-Amounts = NDArray[np.int64]
-Rows = NDArray[np.integer[Any]]
+from numalign.placement.rules.nodeamounts import AmountColumns, Amounts
 
 VACANT: Final = 0
 """The number, and the kind, of rows that have neither a node nor pods. What follows from their amounts does not count:
 it would be an exception to nearly everything that holds for all other rows."""
-
-
-class AmountColumns(Protocol):
-    """Amounts by column and place. A place is a row, or a kind of rows."""
-
-    @property
-    def allocatable(self) -> Amounts: ...
-
-    @property
-    def requested(self) -> Amounts: ...
-
-    @property
-    def scored(self) -> Amounts: ...
-
-    @property
-    def pods(self) -> Amounts: ...
-
-    @property
-    def most_pods(self) -> Amounts: ...
-
-
-class SomeAmounts(Struct, frozen=True):
-    """The amounts of some places, one column at a time."""
-
-    columns: AmountColumns
-    places: Rows | slice
-    """A slice has no steps."""
-    count: int
-
-    def some(self, which: Rows) -> SomeAmounts:
-        """Of these places only."""
-        places = which + (self.places.start or 0) if isinstance(self.places, slice) else self.places[which]
-        return SomeAmounts(self.columns, places, len(which))
-
-    def offered(self, column: int) -> Amounts:
-        found: Amounts = self.columns.allocatable[column][self.places]
-        return found
-
-    def requested(self, column: int) -> Amounts:
-        found: Amounts = self.columns.requested[column][self.places]
-        return found
-
-    def scored(self, column: int) -> Amounts:
-        found: Amounts = self.columns.scored[column][self.places]
-        return found
-
-    @property
-    def pods(self) -> Amounts:
-        return self.columns.pods[self.places]
-
-    @property
-    def most_pods(self) -> Amounts:
-        return self.columns.most_pods[self.places]
-
-
-class ByAmounts(Protocol):
-    """What follows from amounts alone: codes, or scores before weights, which all fit into 32 bits."""
-
-    def of(self, amounts: SomeAmounts) -> NDArray[np.signedinteger]: ...
 
 
 class Numbered(AmountColumns, Protocol):
@@ -112,14 +50,10 @@ class AlikeRows:
     def count(self) -> int:
         return len(self._numbers)
 
-    def evaluated(self, follows: ByAmounts, rows: Rows | None) -> NDArray[np.int32]:
-        """What follows from the amounts of these rows, or of all; 0 where they are vacant."""
-        # Some kinds may have no row any more.
-        others = self.count - 1
-        by_kind = np.zeros(1 + others, np.int32)
-        by_kind[1:] = follows.of(SomeAmounts(self, slice(1, 1 + others), others))
-        # Every kind is there: `clip` only spares the check.
-        return by_kind.take(self.of_row if rows is None else self.of_row[rows], mode="clip")
+    @property
+    def places(self) -> NDArray[np.intp]:
+        """All kinds. Some may have no row any more."""
+        return self._places[: self.count]
 
     def _start(self) -> None:
         """All rows are vacant, as before the first change."""
@@ -133,6 +67,7 @@ class AlikeRows:
         self.most_pods: Amounts = np.zeros(kinds, np.int64)
         self.of_row: NDArray[np.intp] = np.zeros(rows, np.intp)
         self._kind_at = self.of_row.data
+        self._places: NDArray[np.intp] = np.arange(kinds)
         self._numbers = [VACANT]
         """By kind, the number of its rows."""
         self._kinds = {VACANT: VACANT}

@@ -8,6 +8,7 @@ raw scores to 0..100 over the rows that passed all filters."""
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 from typing import Final, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -179,4 +180,12 @@ def by_largest(raw: Scores) -> Scores:
 
 def by_largest_reversed(raw: Scores) -> Scores:
     largest = max(int(raw.max(initial=0)), 0)
-    return MAX_SCORE - raw * MAX_SCORE // largest if largest else np.full_like(raw, MAX_SCORE)
+    return MAX_SCORE - raw * MAX_SCORE // largest if largest else highest(len(raw))
+
+
+@lru_cache(maxsize=16)
+def highest(count: int) -> Scores:
+    """The highest score so many times; not to be written to."""
+    found = np.full(count, MAX_SCORE, np.int64)
+    found.flags.writeable = False
+    return found

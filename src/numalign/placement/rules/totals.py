@@ -5,7 +5,7 @@ units, rounded up. Additions wrap around as kube-scheduler's int64 does."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import lru_cache
 from operator import attrgetter, is_
 from typing import Any, Final, TypeVar
@@ -20,7 +20,9 @@ from numalign.api.objects import requests, resourcenames
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Container, Pod, ResourceList
 from numalign.placement.columns.changelog import ChangeLog
-from numalign.placement.rules.alike import VACANT, AlikeRows, Amounts, ByAmounts, SomeAmounts
+from numalign.placement.rules import nodeamounts
+from numalign.placement.rules.alike import VACANT, AlikeRows
+from numalign.placement.rules.nodeamounts import Amounts, AmountsKernel, AmountTerms
 from numalign.placement.rules.rowclasses import Follows, Rows, RowTable, Small, grown
 
 CPU, MEMORY = 0, 1
@@ -40,6 +42,7 @@ MANY: Final = 256
 """Rows from which it pays to ask how many of them are alike."""
 
 T = TypeVar("T")
+N = TypeVar("N", np.int32, np.int64)
 CountedAmounts = Mapping[str, int]
 """By resource, as the totals count them."""
 ASKING: Final = attrgetter("containers", "init_containers", "resources", "overhead")
@@ -53,6 +56,19 @@ class Charge(Struct, frozen=True):
 
     def of(self, column: int) -> int:
         return next((amount for each, amount in self.amounts if each == column), 0)
+
+
+class ByAmounts(Struct, frozen=True):
+    """What follows from amounts, by row: codes, or scores before weights."""
+
+    terms: AmountTerms
+    amounts: Totals
+
+    def rows(self, rows: Rows) -> Small:
+        return self.amounts.evaluated(self.terms, rows)
+
+    def row(self, row: int) -> int:
+        return nodeamounts.evaluated(self.terms, self.amounts, row)
 
 
 class Totals:
@@ -74,6 +90,8 @@ class Totals:
         self._latest = 0
         self._offered: list[ResourceList | None] = [None] * rows
         """None: there is no node."""
+        self.kernel: Callable[[], AmountsKernel] = lambda: nodeamounts
+        """What evaluates amounts: asked again every time, because machine code may be loaded meanwhile."""
         self._view()
         self._alike = AlikeRows(self)
         self._tables: LruCache[Follows, RowTable] = LruCache(MOST_TABLES)
@@ -116,14 +134,37 @@ class Totals:
         to be kept beyond the next change."""
         return self._tables.get(follows, lambda: RowTable(follows)).current(self.log, self._every_row)
 
-    def evaluated(self, follows: ByAmounts, rows: Rows) -> Small:
+    def evaluated(self, terms: AmountTerms, rows: Rows) -> Small:
         """What follows from the amounts of these rows, evaluated once for those that are alike."""
-        if len(rows) >= MANY:
-            alike = self._alike
-            alike.refresh()
-            if alike.count <= len(rows):
-                return alike.evaluated(follows, None if rows is self._every_row else rows)
-        return follows.of(SomeAmounts(self, selected(rows), len(rows))).astype(np.int32, copy=False)
+        alike = self._kinds_of(rows)
+        if alike is None:
+            return self.kernel().amounts(terms, self, rows)
+        found = self._by_kind(terms, alike)
+        # Most pods fit every kind of nodes, and gathering as many zeros takes longer than making them.
+        if not found.any():
+            return np.zeros(len(rows), np.int32)
+        return _gathered(found, alike, rows, self._every_row)
+
+    def summed(self, weighted: Sequence[tuple[int, AmountTerms]], rows: Rows, same: int = 0) -> Amounts:
+        """The weighted sum of several, and of what is the same for all rows. Rows that are alike are added up once."""
+        alike = self._kinds_of(rows)
+        total: Amounts = np.full(len(rows) if alike is None else alike.count, same, np.int64)
+        for weight, terms in weighted:
+            part = self.kernel().amounts(terms, self, rows) if alike is None else self._by_kind(terms, alike)
+            total += np.int64(weight) * part
+        return total if alike is None else _gathered(total, alike, rows, self._every_row)
+
+    def _kinds_of(self, rows: Rows) -> AlikeRows | None:
+        """The kinds of rows, as they are now; None: to evaluate these rows one by one takes less."""
+        if len(rows) < MANY:
+            return None
+        self._alike.refresh()
+        return self._alike if self._alike.count <= len(rows) else None
+
+    def _by_kind(self, terms: AmountTerms, alike: AlikeRows) -> Small:
+        found = self.kernel().amounts(terms, alike, alike.places)
+        found[VACANT] = 0
+        return found
 
     def once(self, what: Hashable, pod: Pod, read: Callable[[], T]) -> T:
         """What is read from the amounts in a pod's spec, read once for all its replicas: adding them up takes longer
@@ -262,12 +303,9 @@ def is_scalar(name: str) -> bool:
     )
 
 
-def selected(rows: NDArray[np.integer[Any]]) -> NDArray[np.integer[Any]] | slice:
-    """The same rows, as a slice where each is the next one of the row before: arrays need not be copied then."""
-    count = len(rows)
-    if not count or rows.item(-1) - rows.item(0) != count - 1 or not (rows[1:] - rows[:-1] == 1).all():
-        return rows
-    return slice(rows.item(0), rows.item(0) + count)
+def _gathered(by_kind: NDArray[N], alike: AlikeRows, rows: Rows, every_row: Rows) -> NDArray[N]:
+    # Every kind is there: `clip` only spares the check.
+    return by_kind.take(alike.of_row if rows is every_row else alike.of_row[rows], mode="clip")
 
 
 def _in_line(amounts: Amounts) -> memoryview:

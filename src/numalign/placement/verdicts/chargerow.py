@@ -57,7 +57,7 @@ def takes(flat: Flat, row: int, taken: Spots) -> bool:
     for at, amount in taken.amounts:
         if amount > free[first + at]:
             return False
-    homeless, first = flat.homeless_size, row * flat.width
+    homeless, first = flat.homeless_size, flat.stock[row] * flat.width
     for column in taken.devices:
         if homeless[first + column]:
             return False

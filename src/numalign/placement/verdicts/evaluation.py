@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
+from msgspec import structs
 
 from numalign.placement.columns import intent, requests
 from numalign.placement.columns.changelog import Rows
@@ -16,13 +17,16 @@ from numalign.placement.columns.columns import UNREPORTED, VACANT, Columns
 from numalign.placement.columns.intent import Judgement
 from numalign.placement.columns.noderules import NodeRules
 from numalign.placement.columns.requests import Program
-from numalign.placement.decisions import Code
+from numalign.placement.columns.shapes import Shape
+from numalign.placement.decisions import LAST_RESORT, Code
 from numalign.placement.kernels import plan as plans
 from numalign.placement.kernels import scalar, scoring
 from numalign.placement.kernels.block import OPEN, Kernel, Question, RowBlock, RowTotals
 from numalign.placement.kernels.plan import Plan, Scoring
 from numalign.placement.kernels.work import Work
+from numalign.placement.referenceargs import Strategy
 from numalign.placement.verdicts import chargerow
+from numalign.placement.verdicts.fragmentation import Fragmentation
 from numalign.placement.verdicts.verdicts import VerdictTable
 
 Ask = Callable[[VerdictTable, int], int]
@@ -47,6 +51,12 @@ class Evaluation:
         """By kind; valid as long as the columns' arrays are the same."""
         self._settled_blocks: dict[int, RowBlock] = {}
         """The same without pending pods."""
+        self.fragmentation: Fragmentation | None = None
+        """What scores rows instead of the kernel, if the strategy says so."""
+        if scoring.strategy is Strategy.LEAST_FRAGMENTATION:
+            # What is packed is also kept together; so it is until something is typical.
+            self.scoring = structs.replace(scoring, strategy=Strategy.MOST_ALLOCATED)
+            self.fragmentation = Fragmentation(columns, self)
         self._ask = ask
         self._one: Rows = np.zeros(1, np.int32)
         """For a single row, which is what mostly changed."""
@@ -76,8 +86,12 @@ class Evaluation:
 
     def program(self, table: VerdictTable, kind: int) -> Program:
         """What nodes of this kind are asked for the shape."""
+        return self.program_of(table.shape, kind)
+
+    def program_of(self, shape: Shape, kind: int) -> Program:
+        """The same of a shape."""
         resources = self._columns.resources
-        found = requests.program(table.shape, self._columns.kinds[kind], resources)
+        found = requests.program(shape, self._columns.kinds[kind], resources)
         self._columns.ensure_columns(len(resources))
         return found
 
@@ -101,11 +115,12 @@ class Evaluation:
     def block(self, kind: int) -> RowBlock:
         """All rows of the cluster, to be read by the rules of one kind."""
         columns, known = self._columns, self._blocks.get(kind)
-        if known is not None and known.free is columns.free:
+        if known is not None and known.free is columns.free and known.size is columns.size:
             return known
         made = self._blocks[kind] = RowBlock(
             rules=self._rules(kind),
             free=columns.free,
+            stock=columns.stock,
             size=columns.size,
             allocatable=columns.allocatable,
             homeless=columns.homeless,
@@ -119,8 +134,7 @@ class Evaluation:
                 loose=columns.loose,
                 pods=columns.pods,
                 most_pods=columns.most_pods,
-                requested=columns.requested,
-                offered=columns.offered,
+                spare=columns.spare,
             ),
         )
         return made
@@ -128,7 +142,7 @@ class Evaluation:
     def settled_block(self, kind: int) -> RowBlock:
         """The same rows with what is free when no pending pod is charged."""
         columns, known = self._columns, self._settled_blocks.get(kind)
-        if known is None or known.free is not columns.settled:
+        if known is None or known.free is not columns.settled or known.size is not columns.size:
             known = self._settled_blocks[kind] = self.block(kind)._replace(free=columns.settled)
         return known
 
@@ -146,16 +160,38 @@ class Evaluation:
 
     def _survey_kind(self, table: VerdictTable, kind: int, rows: Rows) -> None:
         """By the kernel, and where it does not decide, one by one."""
-        question = table.questions.get(kind)
-        if question is None:
-            question = table.questions[kind] = self._question(table, kind)
-        if not self.kernel.survey(self.block(kind), question, rows, table.codes, table.masks):
+        question = self.question(table, kind)
+        undecided = self.kernel.survey(self.block(kind), question, rows, table.codes, table.masks)
+        if not undecided and (self.fragmentation is None or kind == UNREPORTED):
             return
         wish = self.judgement(table, kind)
         mine = rows[self._columns.kind[rows] == kind]
-        for row in mine[table.codes[mine] == Code.NOT_DECIDED].tolist():
+        asked = mine[table.codes[mine] == Code.NOT_DECIDED]
+        for row in asked.tolist():
             table.masks[row] = chargerow.NO_MASK
             table.codes[row] = lowered(self._ask(table, row), wish)
+        if self.fragmentation is None or kind == UNREPORTED:
+            return
+        # Rows that the row model leaves as a last resort stay one.
+        doubtful = asked[table.codes[asked] <= LAST_RESORT]
+        fitting = mine[(table.codes[mine] > 0) & ~np.isin(mine, doubtful)]
+        self.fragmentation.score(kind, table.shape, fitting, table.codes, table.masks)
+        table.codes[fitting] = np.maximum(1, table.codes[fitting] - wish.penalty)
+
+    def question(self, table: VerdictTable, kind: int) -> Question:
+        """What the shape asks of rows of this kind."""
+        found = table.questions.get(kind)
+        if found is None:
+            found = table.questions[kind] = self._question(table, kind)
+        return found
+
+    def counting(self, table: VerdictTable, kind: int) -> Question:
+        """The same about as many pods as there is room for."""
+        asked = self.question(table, kind)
+        if kind == UNREPORTED:
+            return asked
+        plan = plans.counting(self._columns.kinds[kind], self.program(table, kind), self.scoring)
+        return Question(kind=kind, plan=plan, asked=asked.asked, outright=asked.outright)
 
     def _question(self, table: VerdictTable, kind: int) -> Question:
         wish = self.judgement(table, kind)

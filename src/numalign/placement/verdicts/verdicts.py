@@ -21,6 +21,7 @@ from numalign.placement.columns.templates import Template, Templates
 from numalign.placement.decisions import Code, Codes
 from numalign.placement.kernels.block import Question
 from numalign.placement.kernels.plan import Plan
+from numalign.placement.rowmodel.causes import Shortfall
 from numalign.placement.verdicts.chargerow import Spots
 
 FEW: Final = 12
@@ -48,8 +49,8 @@ class VerdictTable:
         """All five by kind of row."""
         self.settled: dict[tuple[int, int, bytes], Settled | None] = {}
         """By kind of row, number of columns and the zones of each container."""
-        self.possible: dict[tuple[int, Stock], bool] = {}
-        """By kind of row and what there is of everything: whether an empty node would do."""
+        self.refused_when_empty: dict[tuple[int, Stock], Shortfall | None] = {}
+        """By kind of row and what there is of everything: why an empty node refuses the shape; None: it may do."""
         self.codes: Codes = np.empty(rows, np.int8)
         self.codes.fill(Code.VACANT)
         self.masks = np.zeros((rows, len(shape.pod.in_admission_order())), np.uint8)
@@ -134,6 +135,17 @@ class Verdicts:
         else:
             self._tables.move_to_end(shape.number)
         return table
+
+    def forget_answers(self) -> None:
+        """What makes a row good has changed: every row is evaluated again."""
+        for table in self._tables.values():
+            table.seen = -1
+
+    def aside(self, shape: Shape) -> VerdictTable:
+        """A table of the shape for questions that do not look at its answers. It is not kept: a request about many
+        shapes must not drop those of pods that are being scheduled."""
+        known = self._tables.get(shape.number)
+        return known if known is not None else VerdictTable(shape, nodetotals.totals(shape, self._columns), 0)
 
     def refresh(self, table: VerdictTable) -> None:
         log = self._columns.log

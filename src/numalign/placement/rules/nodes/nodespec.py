@@ -18,7 +18,7 @@ from numalign.api.objects.pod import Pod, Toleration
 from numalign.placement.rules import rule
 from numalign.placement.rules.clusterstate import ClusterState, TaintKey
 from numalign.placement.rules.rowclasses import Answers, Follows
-from numalign.placement.rules.rule import MAX_SCORE, Coded, Fixed, Refusal, Refusals, Rows, Scores, StaticFilter, span
+from numalign.placement.rules.rule import Coded, Fixed, Refusal, Refusals, Rows, Scores, StaticFilter, span
 
 KEEPS_AWAY: Final = frozenset({"NoSchedule", "NoExecute"})
 PREFERS_AWAY: Final = "PreferNoSchedule"
@@ -66,7 +66,7 @@ class TaintToleration(StaticFilter):
 
     def score_alone(self, prepared: Answers) -> Follows | None:
         """If no node has an untolerated PreferNoSchedule taint, all nodes get the highest score."""
-        return None if prepared.any() else Fixed(np.full(len(prepared), MAX_SCORE, np.int64))
+        return None if prepared.any() else Fixed(rule.highest(len(prepared)))
 
 
 CORDONED: Final[TaintKey] = ("node.kubernetes.io/unschedulable", "", "NoSchedule")

@@ -41,14 +41,14 @@ class AwaitedNodesFilter(StaticFilter):
         self._grace = grace
         # Taking pods off the node does not help.
         self._refusals = Refusals(Refusal((reason,), unresolvable=True))
-        self._codes: tuple[int, Codes] | None = None
-        """With the generation of the nodes that they are about."""
+        self._codes: tuple[int, Codes, bool] | None = None
+        """With the generation of the nodes that they are about, and whether there is any."""
         if grace < float("inf"):
             nodes.watch(grace)
 
     def prepare(self, pod: Pod, world: ClusterState) -> Coded | None:
-        codes = self._by_row(world)
-        if not codes.any() or not qos.may_be_aligned(qos.of(pod), requests.effective(pod)):
+        _, codes, has_any = self._by_row(world)
+        if not has_any or not qos.may_be_aligned(qos.of(pod), requests.effective(pod)):
             return None
         return Coded(codes, self._refusals)
 
@@ -60,13 +60,14 @@ class AwaitedNodesFilter(StaticFilter):
         prepared = self.prepare(pod, world)
         return prepared is not None and bool(prepared.codes[row])
 
-    def _by_row(self, world: ClusterState) -> Codes:
+    def _by_row(self, world: ClusterState) -> tuple[int, Codes, bool]:
         known = self._codes
         if known is None or known[0] != self._nodes.generation or len(known[1]) != world.capacity:
             codes = np.zeros(world.capacity, np.int32)
-            codes[self._nodes.waiting(self._grace)] = 1
-            known = self._codes = self._nodes.generation, codes
-        return known[1]
+            waiting = self._nodes.waiting(self._grace)
+            codes[waiting] = 1
+            known = self._codes = self._nodes.generation, codes, bool(waiting)
+        return known
 
 
 class TopologyReports(AwaitedNodesFilter):

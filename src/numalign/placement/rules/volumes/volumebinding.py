@@ -134,7 +134,7 @@ class VolumeBinding(StaticFilter):
 
     def __init__(self, stock: VolumeStock, args: VolumeBindingArgs = DEFAULTS) -> None:
         self._stock, self._catalogues, self._provisioning = stock, Catalogues(stock), Provisioning(stock)
-        self._line = strategies.line(args.shape)
+        self._line = np.array(strategies.line(args.shape), np.int64)
         self._last: tuple[Moment, PreparedVolumes | Refusal | None] | None = None
 
     def concerns(self, pod: Pod) -> bool:
