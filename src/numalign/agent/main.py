@@ -20,13 +20,13 @@ from numalign.agent.inventory.podidentity import UidLookup
 from numalign.agent.inventory.readings import Sources
 from numalign.agent.inventory.snapshot import SnapshotReader
 from numalign.agent.publish.publish import Manner
-from numalign.agent.sources import kubeletconfig, podresources
+from numalign.agent.sources import checkpoints, kubeletconfig, podresources
 from numalign.agent.sources.podresources import PodResourcesClient
 from numalign.agent.sources.pods import SOCKET as PODS_SOCKET
 from numalign.agent.sources.pods import PodsView
 from numalign.agent.triggers import triggers
 from numalign.agent.triggers.schedule import Pace
-from numalign.agent.triggers.triggers import KubeletWatch, Triggers
+from numalign.agent.triggers.triggers import ConnectionWatch, KubeletWatch, Triggers
 from numalign.api.nrt.placementcodec import ContainerRef
 from numalign.kube.client import Client
 from numalign.kube.transport.auth import Access
@@ -73,6 +73,8 @@ class Places(Struct, frozen=True, kw_only=True):
     """The host's root, in the agent's mount namespace."""
     kubelet: str = "/var/lib/kubelet"
     """The kubelet's root folder, as a path of the host."""
+    device_plugins: str = checkpoints.DEVICE_PLUGINS
+    """The folder of the device manager, as a path of the host."""
     config: str = ""
     """The kubelet's configuration file; empty: detected."""
     notification: Path | None = None
@@ -85,6 +87,10 @@ class Places(Struct, frozen=True, kw_only=True):
     @property
     def kubelet_root(self) -> Path:
         return self.host / self.kubelet.lstrip("/")
+
+    @property
+    def plugin_folder(self) -> Path:
+        return self.host / self.device_plugins.lstrip("/")
 
     @property
     def socket(self) -> Path:
@@ -113,6 +119,7 @@ async def snapshot_reader(
     sources = Sources(
         host=places.host,
         kubelet_root=places.kubelet_root,
+        device_plugins=places.plugin_folder,
         podresources=kubelet,
         socket=places.socket,
         configuration=kubeletconfig.ConfigSources(
@@ -131,7 +138,7 @@ async def snapshot_reader(
 async def run(setup: Setup, client: Client) -> None:
     """Runs until cancelled. OSError where the pages cannot be served."""
     places = setup.places
-    files = triggers.of_kubelet(places.kubelet_root, places.notification, places.socket)
+    files = triggers.of_kubelet(places.kubelet_root, places.plugin_folder, places.notification, places.socket)
     async with contextlib.AsyncExitStack() as stack:
         reader = snapshot_reader(places, setup.node, client, configz=setup.configz)
         looks, pods = await stack.enter_async_context(reader)
@@ -146,10 +153,13 @@ async def run(setup: Setup, client: Client) -> None:
         }
         if (kubelet := looks.sources.podresources) is not None:
             looks.sources.podresources = watch = KubeletWatch(kubelet)
-            beside["kubelet"] = watch.follow(partial(_kubelet_changed, looks, waiting), looks.sources.clock)
+            changed, clock = partial(_kubelet_changed, looks, waiting), looks.sources.clock
+            beside["kubelet"] = watch.follow(changed, clock)
+            connections = ConnectionWatch(places.socket, places.plugin_folder)
+            beside["connections"] = connections.follow(partial(watch.check, changed, clock), clock)
         await tasks.together(agent.run(), beside)
 
 
 def _kubelet_changed(looks: SnapshotReader, waiting: Triggers) -> None:
     looks.sources.offer_changed()
-    waiting.ask(triggers.REASON)
+    waiting.ask(triggers.REASON, urgent=True)

@@ -52,7 +52,42 @@ def _version(name: str, required: list[str], more: Tree) -> Tree:
     }
     schema = {"type": "object", "required": required, "properties": properties | more}
     stored = name == wire.V1ALPHA2
-    return {"name": name, "served": True, "storage": stored, "schema": {"openAPIV3Schema": schema}}
+    return {
+        "name": name,
+        "served": True,
+        "storage": stored,
+        "schema": {"openAPIV3Schema": schema},
+        "additionalPrinterColumns": _columns(by_attributes=stored),
+    }
+
+
+def _columns(*, by_attributes: bool) -> list[Tree]:
+    """What `kubectl get noderesourcetopologies` shows. JSONPath finds single values, so zones are not counted."""
+    attribute = '.attributes[?(@.name=="{}")].value'
+    policies = (
+        [
+            _column("Policy", attribute.format("topologyManagerPolicy"), "Topology Manager policy"),
+            _column("Scope", attribute.format("topologyManagerScope"), "Topology Manager scope"),
+        ]
+        if by_attributes
+        else [_column("Policy", ".topologyPolicies[0]", "Topology Manager policy and scope")]
+    )
+    free = '.zones[{}].resources[?(@.name=="cpu")].available'
+    cpus = [
+        _column(f"Free-CPU-{number + 1}", free.format(number), f"Free CPUs of the {place} NUMA zone in the report")
+        for number, place in enumerate(("first", "second"))
+    ]
+    beat = ".metadata.annotations.numalign\\.io/heartbeat"
+    return [
+        *policies,
+        *cpus,
+        _column("Heartbeat", beat, "Time since numalign's agent last wrote the report", "date"),
+        _column("Age", ".metadata.creationTimestamp", "Time since the report was created", "date"),
+    ]
+
+
+def _column(name: str, path: str, description: str, kind: str = "string") -> Tree:
+    return {"name": name, "type": kind, "jsonPath": path, "description": description}
 
 
 def _zone() -> Tree:

@@ -49,6 +49,18 @@ PANELS: Final = (
         "{{kind}}",
     ),
     Panel("Age of the oldest reports", "topk(5, numalign_agent_report_age_seconds)", "{{pod}}", "s"),
+    Panel(
+        "Age of the pod that waits longest",
+        "max by (queue) (numalign_oldest_pending_pod_seconds)",
+        "{{queue}}",
+        "s",
+    ),
+    Panel(
+        "NUMA zones, by free devices",
+        "max by (resource, free) (numalign_zones)",
+        "{{resource}}: {{free}} free",
+    ),
+    Panel("Free devices in zones without a free CPU", "max by (resource) (numalign_devices_stranded)", "{{resource}}"),
     Panel("Leaders", "sum by (pod) (leader_election_master_status)", "{{pod}}"),
     Panel(
         "Writes of reports that failed", "sum by (code) (increase(numalign_agent_write_failures_total[1h]))", "{{code}}"

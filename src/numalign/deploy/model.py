@@ -164,7 +164,9 @@ class ScoredResource(Part, frozen=True, kw_only=True):
 
 
 class ScoringStrategy(Part, frozen=True, kw_only=True):
-    type: Literal["", "LeastAllocated", "MostAllocated", "BalancedAllocation", "LeastNUMANodes"] = ""
+    type: Literal[
+        "", "LeastAllocated", "MostAllocated", "BalancedAllocation", "LeastNUMANodes", "LeastFragmentation"
+    ] = ""
     resources: list[ScoredResource] = []
 
 
@@ -188,6 +190,16 @@ class Extender(Part, frozen=True, kw_only=True):
     bind: bool = True
     """Whether the extender binds the pods that it is asked about, which needs the right to do so."""
     hold: Annotated[int, Meta(ge=1, le=600)] = 5
+    preemption: Literal["none", "numalign", "kube-scheduler"] = "none"
+    """Who evicts pods to make room in a zone; `numalign` needs the right to delete pods."""
+
+
+class Recording(Part, frozen=True, kw_only=True):
+    """What the scheduler sees and decides, in a folder that lasts as long as the pod. Not in mode `extender`."""
+
+    enabled: bool = False
+    size: Annotated[str, Meta(pattern=r"^[1-9][0-9]*[MG]i$")] = "256Mi"
+    age: Annotated[str, Meta(pattern=r"^[1-9][0-9]*[mh]$")] = "24h"
 
 
 class Service(Part, frozen=True, kw_only=True):
@@ -216,6 +228,11 @@ class Scheduler(Pods, frozen=True, kw_only=True):
     cache: PluginCache = PluginCache()
     leader_election: LeaderElection = LeaderElection()
     extender: Extender = Extender()
+    expander_port: Annotated[int, Meta(ge=0, le=65535)] = 0
+    """The port of cluster-autoscaler's gRPC expander, which needs `tls`; 0: none."""
+    provisioning_class: Annotated[str, Meta(pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$", max_length=253)] = ""
+    """The class of the ProvisioningRequests that are answered; empty: none."""
+    recording: Recording = Recording()
     bind_address: str = "0.0.0.0"
     port: Port = 10259
     tls: Tls = Tls()

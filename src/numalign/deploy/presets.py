@@ -15,6 +15,8 @@ from msgspec import Struct, structs
 from numalign.deploy.model import Agent, HostPath, Preset
 
 ROOT: Final = "/var/lib/kubelet"
+DEVICE_PLUGINS: Final = f"{ROOT}/device-plugins"
+"""The device manager's folder: a constant of the kubelet, also where its root folder is another one."""
 CLUSTER_AUTHORITY: Final = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
 """In the agent's container; it verifies kubelets whose certificate the cluster signed."""
 

@@ -69,6 +69,12 @@ REVIEWS: Final = (
     Right("authentication.k8s.io", ("tokenreviews",), ("create",), option=PAGES),
     Right("authorization.k8s.io", ("subjectaccessreviews",), ("create",), option=PAGES),
 )
+PROVISIONING: Final = "--provisioning-class"
+PROVISIONED: Final = (
+    Right("autoscaling.x-k8s.io", ("provisioningrequests",), LOOK, option=PROVISIONING),
+    Right("autoscaling.x-k8s.io", ("provisioningrequests/status",), ("patch",), option=PROVISIONING),
+    Right("", ("podtemplates",), LOOK, option=PROVISIONING),
+)
 SCHEDULER: Final = (
     *CLUSTER,
     Right("", ("pods",), ("get", "delete")),
@@ -79,13 +85,20 @@ SCHEDULER: Final = (
     Right(LEASES, ("leases",), ("create",), namespace="kube-system"),
     Right(LEASES, ("leases",), ("get", "update"), namespace="kube-system", names=(configuration.NAME,)),
     *REVIEWS,
+    *PROVISIONED,
 )
 BINDS: Final = "bind verb"
+EVICTS: Final = "--preemption numalign"
 EXTENDER: Final = (
     *CLUSTER,
     Right("", ("pods",), ("get",), option=BINDS),
     Right("", ("pods/binding",), ("create",), option=BINDS),
+    # The nomination of a pod that was refused and fits now.
+    Right("", ("pods/status",), ("patch",)),
+    Right("", ("pods",), ("delete",), option=EVICTS),
+    Right("events.k8s.io", ("events",), ("create",), option=EVICTS),
     *REVIEWS,
+    *PROVISIONED,
 )
 AGENT: Final = (
     Right("", ("nodes",), ("get",), own=True),
@@ -115,6 +128,8 @@ OPERATOR: Final = (
     Right(CUSTOM, ("numaresourcesoperators", "numaresourcesschedulers"), LOOK),
     Right(CUSTOM, ("numaresourcesoperators/status", "numaresourcesschedulers/status"), ("patch",)),
     Right("", ("nodes",), LOOK),
+    # Those that wait for a scheduler whose name is not served any more.
+    Right("", ("pods",), ("list",)),
     Right("", ("serviceaccounts", "configmaps", "services"), LOOK, namespace=OPERATED),
     Right("apps", ("daemonsets", "deployments"), LOOK, namespace=OPERATED),
     Right("policy", ("poddisruptionbudgets",), LOOK, namespace=OPERATED),
@@ -275,7 +290,8 @@ def manifest() -> list[dict[str, Any]]:
     """The content of examples/rbac.yaml."""
     # The agents of a DaemonSet share an account, so the right to patch a Node would be for all Nodes.
     agent = tuple(right for right in AGENT if right.option != UNTAINT)
-    tables = {SCHEDULER_ACCOUNT: SCHEDULER, AGENT_ACCOUNT: agent, COLLECTOR_ACCOUNT: COLLECTOR}
+    scheduler = needed(SCHEDULER, [PAGES])
+    tables = {SCHEDULER_ACCOUNT: scheduler, AGENT_ACCOUNT: agent, COLLECTOR_ACCOUNT: COLLECTOR}
     accounts = [
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": each.name, "namespace": each.namespace}}
         for each in tables

@@ -196,6 +196,11 @@ def _of_the_scheduler(settings: Scheduler) -> Iterator[tuple[str, str]]:
         yield "scheduler.tls", "secretName and certManager.enabled exclude each other"
     if asked and not (tls.secret_name or tls.cert_manager.enabled):
         yield "scheduler.tls", "an extender needs a certificate that kube-scheduler can verify"
+    if settings.expander_port and not (tls.secret_name or tls.cert_manager.enabled):
+        yield (
+            "scheduler.expanderPort",
+            "needs a certificate that cluster-autoscaler can verify: scheduler.tls",
+        )
     if asked and not settings.extender.client_ca_secret:
         yield "scheduler.extender.clientCaSecret", "missing; kube-scheduler sends a certificate, and no token"
 

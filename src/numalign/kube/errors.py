@@ -4,6 +4,7 @@
 failure of the network. Both name the call and the object; neither holds a header or a body, so no secret gets into a
 log."""
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,6 +13,7 @@ import msgspec
 from numalign.kube.request import Request
 from numalign.kube.resources import Status
 
+MARKUP: Final = re.compile(r"<(?:style|script)\b.*?</(?:style|script)>|<[^>]*>", re.DOTALL | re.IGNORECASE)
 LONGEST: Final = 1000
 """Characters of a server's message that are kept."""
 
@@ -132,7 +134,12 @@ def read_status(body: bytes) -> Status:
     try:
         return msgspec.json.decode(body, type=Status)
     except (ValueError, RecursionError):
-        return Status(message=body[:LONGEST].decode("utf-8", "replace").strip() or "no reason given")
+        return Status(message=_in_one_line(body[:LONGEST].decode("utf-8", "replace")) or "no reason given")
+
+
+def _in_one_line(text: str) -> str:
+    """The page of a proxy, without its markup."""
+    return " ".join(MARKUP.sub(" ", text).split()) if text.lstrip().startswith("<") else text.strip()
 
 
 def on_one_line(message: str) -> str:

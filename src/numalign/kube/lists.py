@@ -42,6 +42,11 @@ class Unreadable(Struct, frozen=True):
     problem: errors.BadObject
 
 
+def readable(found: list[T | Unreadable]) -> list[T]:
+    """The objects without those that could not be decoded."""
+    return [each for each in found if not isinstance(each, Unreadable)]
+
+
 class Bookmark(structs.Wire, frozen=True):
     """A bookmark's object: only its version counts, and required fields may be null."""
 

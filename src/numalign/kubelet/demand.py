@@ -62,7 +62,7 @@ class PodDemand(Struct, frozen=True, dict=True):
         """Exclusive CPUs of the whole pod (kubelet spec 5.5)."""
         if self.budget is not None:
             return self.budget.cpus
-        return _peak((each.role, each.cpus) for each in self.containers)
+        return peak((each.role, each.cpus) for each in self.containers)
 
     @cached_property
     def memory(self) -> Mapping[str, int] | None:
@@ -73,7 +73,7 @@ class PodDemand(Struct, frozen=True, dict=True):
             return None
         wanted = {kind for each in self.containers if each.role is Role.APP for kind in each.memory or ()}
         return {
-            kind: _peak((each.role, (each.memory or {}).get(kind, 0)) for each in self.containers)
+            kind: peak((each.role, (each.memory or {}).get(kind, 0)) for each in self.containers)
             for kind in sorted(wanted)
         }
 
@@ -182,7 +182,7 @@ def _whole(amounts: Mapping[str, Quantity]) -> dict[str, int]:
     return {name: amount.value for name, amount in amounts.items()}
 
 
-def _peak(amounts: Iterable[tuple[Role, int]]) -> int:
+def peak(amounts: Iterable[tuple[Role, int]]) -> int:
     """Init containers run one at a time beside the sidecars before them; sidecars and apps run together."""
     highest = sidecars = together = 0
     for role, amount in amounts:

@@ -16,12 +16,14 @@ import msgspec
 
 from numalign.api.decode.structs import Wire
 from numalign.api.objects.meta import ObjectMeta
+from numalign.api.schedulerconfig.configuration import LeaderElection
 from numalign.deploy import rights
 from numalign.deploy.rights import Holder, Right
 from numalign.kube import errors, resources
 from numalign.kube.client import Client
 from numalign.lab import controlplane
 from numalign.lab.controlplane import ADMINS, Account
+from numalign.lab.spec import LabSpec
 from numalign.process import privatefile
 from numalign.process.certificates import Authority, KeyPair
 
@@ -89,8 +91,12 @@ POLICIES_VERSION: Final = "admissionregistration.k8s.io/v1"
 NO_LOCAL_VOLUMES: Final = "no-local-volumes.lab.numalign.io"
 
 
-async def grant(client: Client, nodes: Iterable[str]) -> None:
-    await asyncio.gather(*(_create(client, each) for each in (*wanted(nodes), *refused(), _for_kubelets())))
+async def grant(client: Client, spec: LabSpec, election: LeaderElection) -> None:
+    """`election` is that of numalign's scheduler."""
+    every = [*wanted((each.name for each in spec.nodes), election), _for_kubelets()]
+    if not spec.local_volumes:
+        every += refused()
+    await asyncio.gather(*(_create(client, each) for each in every))
 
 
 async def grant_node(client: Client, node: str) -> None:
@@ -138,9 +144,10 @@ def refused() -> Iterator[dict[str, Any]]:
     }
 
 
-def wanted(nodes: Iterable[str]) -> Iterator[dict[str, Any]]:
+def wanted(nodes: Iterable[str], election: LeaderElection) -> Iterator[dict[str, Any]]:
     """Roles and bindings, without rights of options that labs do not use."""
-    yield from rights.roles(Holder("User", SCHEDULER), _needed(rights.SCHEDULER))
+    scheduling = rights.by_lease(rights.SCHEDULER, election.resource_namespace, election.resource_name)
+    yield from rights.roles(Holder("User", SCHEDULER), _needed(scheduling))
     yield from rights.roles(Holder("User", COLLECTOR), _needed(rights.COLLECTOR))
     yield from rights.roles(Holder("Group", AGENTS), (right for right in _needed(rights.AGENT) if not right.own))
     for node in nodes:

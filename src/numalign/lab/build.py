@@ -42,6 +42,10 @@ class Binary(Struct, frozen=True):
     minutes: float = 1.0
     tags: str = ""
     """Build tags, separated by commas."""
+    tests: bool = False
+    """Whether the binary runs the tests of the package, as `go test -c` builds it."""
+    on_request: bool = False
+    """Whether it is built only if it is named."""
 
     @property
     def folder(self) -> Path:
@@ -110,17 +114,18 @@ BINARIES: Final = (
         variables=HELM_VARIABLES,
     ),
     Binary("kubeconform", "kubeconform", "github.com/yannh/kubeconform/cmd/kubeconform"),
+    Binary("e2e.test", "e2e", "k8s.io/kubernetes/test/e2e", KUBERNETES, minutes=8, tests=True, on_request=True),
 )
 
 
 def chosen(names: Iterable[str]) -> tuple[Binary, ...]:
-    """The binaries with these names; all if no name is given."""
+    """The binaries with these names; without a name all, except those that are built on request."""
     known = {binary.name: binary for binary in BINARIES}
     listed = list(names)
     for name in listed:
         if name not in known:
             raise BadObject("Lab binary", name, "name", f"unknown; known are {', '.join(known)}")
-    return tuple(known[name] for name in listed) or BINARIES
+    return tuple(known[name] for name in listed) or tuple(each for each in BINARIES if not each.on_request)
 
 
 OLDEST: Final = (1, 26)
@@ -245,7 +250,7 @@ def _compile(command: Path, binary: Binary, path: Path) -> None:
     with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
         made = Path(scratch) / binary.name
         options = ["-trimpath", "-tags", binary.tags, "-ldflags", binary.link_flags(), "-o", str(made)]
-        arguments = ["build", *options, binary.package]
+        arguments = [*(("test", "-c") if binary.tests else ("build",)), *options, binary.package]
         ran = subprocess.run(
             [command, *arguments], cwd=binary.folder, env=environment(), capture_output=True, text=True, check=False
         )

@@ -64,7 +64,6 @@ LAB_DECIDES: Final[dict[str, Any]] = {
     "cgroupDriver": "cgroupfs",
     "failCgroupV1": False,
     "failSwapOn": False,
-    "localStorageCapacityIsolation": False,
     "makeIPTablesUtilChains": False,
     "oomScoreAdj": 0,
     # Every user of the machine can reach the port, and the kubelet is root: the API server decides who may ask.
@@ -86,7 +85,6 @@ WITH_CONTAINERS: Final[dict[str, Any]] = {
     "port": PORT,
     "cgroupsPerQOS": True,
     "enforceNodeAllocatable": ["pods"],
-    "localStorageCapacityIsolation": True,
     # Images are loaded by hand and cannot be pulled again, so they stay also where the machine's disk is nearly full.
     "imageGCHighThresholdPercent": 100,
     "containerRuntimeEndpoint": f"unix://{images.SOCKET}",
@@ -344,4 +342,6 @@ def _kubelet(spec: NodeSpec, place: NodePaths, binary: str) -> ProgramSpec:
 
 
 def _kubelet_flags(spec: NodeSpec) -> tuple[str, ...]:
-    return (f"--kubeconfig={KUBECONFIG}", f"--config={CONFIG}", f"--hostname-override={spec.name}", "--v=2")
+    labels = ",".join(f"{name}={value}" for name, value in spec.labels.items())
+    more = (f"--node-labels={labels}",) if labels else ()
+    return (f"--kubeconfig={KUBECONFIG}", f"--config={CONFIG}", f"--hostname-override={spec.name}", "--v=2", *more)

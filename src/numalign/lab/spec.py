@@ -40,6 +40,8 @@ class NodeSpec(Struct, frozen=True, kw_only=True, dict=True):
     """A file for `numalign device-plugin`; None means the machine's devices."""
     reporter: Reporter | None = None
     """The publisher of its report; None means the lab's default."""
+    labels: Mapping[str, str] = NOTHING_MORE
+    """Labels that the kubelet gives its Node. The API server restricts those with a domain of Kubernetes."""
     real: bool = False
     """The machine is the one that the lab runs on, so that CPUs of containers are real."""
 
@@ -68,6 +70,12 @@ class LabSpec(Struct, frozen=True, kw_only=True):
     nfd: bool = False
     stock_scheduler: bool = False
     reference_scheduler: bool = False
+    only_scheduler: bool = False
+    """numalign's scheduler serves default-scheduler, too, in place of kube-scheduler."""
+    extender: bool = False
+    """kube-scheduler asks numalign's extender."""
+    local_volumes: bool = False
+    """The API server accepts local volumes, for a lab whose only client mounts nothing of value: see `accounts`."""
 
     def reporters(self, node: NodeSpec) -> tuple[Reporter, ...]:
         if node.reporter is not None:
@@ -79,13 +87,21 @@ class LabSpec(Struct, frozen=True, kw_only=True):
         return structs.replace(self, nodes=tuple(nodes))
 
     @property
+    def runs_scheduler(self) -> bool:
+        return self.scheduler or self.only_scheduler
+
+    @property
+    def runs_stock_scheduler(self) -> bool:
+        return self.stock_scheduler or self.extender
+
+    @property
     def runs_containers(self) -> bool:
         return self.runtime == "containerd"
 
     @property
     def defines_reports(self) -> bool:
         """Whether the lab brings the CRD of NodeResourceTopology. An installation that runs in its containers does."""
-        uses = self.scheduler or self.reference_scheduler or self.reporter_count > 0
+        uses = self.runs_scheduler or self.extender or self.reference_scheduler or self.reporter_count > 0
         return uses or not self.runs_containers
 
     @property
@@ -120,6 +136,8 @@ def check(spec: LabSpec) -> None:
             )
     if not 0 < len(names) <= MOST_NODES:
         raise BadObject("Lab", spec.name, "nodes", f"{len(names)} is not possible; use 1 to {MOST_NODES}")
+    if spec.only_scheduler and spec.runs_stock_scheduler:
+        raise BadObject("Lab", spec.name, "only_scheduler", "kube-scheduler serves default-scheduler, too; run one")
     for each in spec.nodes:
         # The model refuses what the kubelet would refuse.
         _ = each.modelled

@@ -20,6 +20,7 @@ from msgspec import structs
 
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import ResourceList
+from numalign.api.schedulerconfig.configuration import LeaderElection
 from numalign.kube import errors, resources
 from numalign.kube.client import Client
 from numalign.kube.resources import Named, Target
@@ -35,7 +36,7 @@ from numalign.lab.errors import LabError
 from numalign.lab.lab import ContainerLab, Lab, Say
 from numalign.lab.processes import Part, ProgramSpec
 from numalign.lab.spec import LabSpec
-from numalign.scheduler import main
+from numalign.scheduler import settings
 from numalign.simulator.nodes.publisher import crd
 
 T = TypeVar("T", bound=Named)
@@ -87,11 +88,16 @@ async def until_ready(lab: Lab) -> None:
 
 async def until_scheduled(lab: Lab) -> None:
     """Wait until numalign's scheduler holds its lease."""
-    election = main.defaults().leader_election
+    election = _election(lab.spec)
     lease = resources.LEASES.at(election.resource_name, election.resource_namespace)
     async with lab.client() as client:
         await _until(lab, partial(_has, client, lease), "our scheduler does not lead")
     lab.say("the numalign scheduler holds its lease")
+
+
+def _election(spec: LabSpec) -> LeaderElection:
+    """How numalign's scheduler leads: by the lease of kube-scheduler where it takes its place."""
+    return settings.read(schedulers.configuration(spec), "lab").leader_election
 
 
 async def until_reported(lab: Lab) -> None:
@@ -154,7 +160,7 @@ async def start(lab: Lab) -> None:
     plan = await _start_server(lab, found, known)
     kubeconfigs = _write_kubeconfigs(lab, plan, known)
     async with lab.client() as client:
-        await accounts.grant(client, (each.name for each in lab.spec.nodes))
+        await accounts.grant(client, lab.spec, _election(lab.spec))
     if lab.spec.defines_reports:
         # Before the publishers start: one that does not find the CRD retries slowly.
         await define_reports(lab)
@@ -166,7 +172,7 @@ async def start(lab: Lab) -> None:
     _start_publishers(lab, found)
     if lab.spec.controllers:
         await until_pods_can_be(lab)
-    if lab.spec.scheduler:
+    if lab.spec.runs_scheduler:
         await until_scheduled(lab)
     if any(map(lab.spec.reporters, lab.spec.nodes)):
         await until_reported(lab)

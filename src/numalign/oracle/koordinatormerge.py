@@ -145,7 +145,7 @@ NARROWER = DeliberateDifference(
 )
 EXCLUSIVE = DeliberateDifference(
     "koordinator-exclusive",
-    "zones for one pod alone wait for a mode in which we enforce placement ourselves",
+    "a kubelet keeps no zones apart; in direct mode, where no hints are merged, suite tm.exclusive compares the rule",
     wants_exclusion,
     _is_koordinators,
 )

@@ -1,4 +1,4 @@
-"""Replays recorded cases of the scheduler plugin, of Koordinator's merge and of the topology publishers.
+"""Replays recorded cases of the scheduler plugin, of Koordinator's scheduler and of the topology publishers.
 
 `numalign oracle replay` calls `load`, which returns None for a file of another kind (kubelet vectors), and `judge`. A
 file holds one document with `cases` and what they share, or one case per line. Each case names its suite. No case is
@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 
 from numalign.api import errors
 from numalign.api.errors import BadObject
-from numalign.oracle import koordinatormerge
+from numalign.oracle import koordinatordirect, koordinatormerge
 from numalign.oracle.harness import files, suite
 from numalign.oracle.harness.divergence import Case, Difference
 from numalign.oracle.harness.files import RecordedValue
@@ -23,20 +23,13 @@ from numalign.oracle.plugin.suites import caches, filters, formats, numasets, sc
 from numalign.oracle.publishers import cases as publishers
 from numalign.oracle.publishers import reports, tables
 
-MODULES = (filters, scores, numasets, settings, caches, formats, koordinatormerge)
+MODULES = (filters, scores, numasets, settings, caches, formats, koordinatormerge, koordinatordirect)
 
 SUITES: dict[str, Suite] = {each.name: each for module in MODULES for each in module.SUITES} | publishers.SUITES
-
-ENFORCED_BY_US = "waits for a mode in which we enforce placement ourselves; here the kubelet does"
 
 NOT_APPLICABLE: dict[str, str] = {
     "stringify_resource_list": "renders log lines of the plugin, which we do not write",
     "has_exclusive_resources": "a flag beside a list of containers; here the list alone says it",
-    "tm.exclusive": ENFORCED_BY_US,
-    "cpu.take": ENFORCED_BY_US,
-    "numa.allocate": ENFORCED_BY_US,
-    "numa.hints": ENFORCED_BY_US,
-    "numa.select": ENFORCED_BY_US,
     **reports.NOT_APPLICABLE,
 }
 """Suites that do not apply, and why."""

@@ -8,11 +8,12 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import select
 import shutil
 import signal
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,8 +61,19 @@ class Instances(Generic[T]):
 
     def home(self) -> Path:
         named = os.environ.get(self.variable)
-        state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-        return Path(named) if named else Path(state, "numalign", self.place)
+        if named:
+            return Path(named)
+        try:
+            state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+        except RuntimeError:
+            # A user without an entry in the password file, and without HOME.
+            raise self._unusable("home", "there is no home directory") from None
+        return Path(state, "numalign", self.place)
+
+    def _unusable(self, folder: str, why: str) -> errors.BadObject:
+        return errors.BadObject(
+            self.kind, folder, "folder", f"{why}; set {self.variable} to a folder that you can write to"
+        )
 
     def folder(self, name: str) -> Path:
         if not NAME.fullmatch(name):
@@ -72,7 +84,13 @@ class Instances(Generic[T]):
     def prepared(self, name: str) -> Path:
         """The folder of this name, made if it is missing; BadObject if another user can change it."""
         place = self.folder(name)
-        place.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            place.mkdir(parents=True, exist_ok=True, mode=0o700)
+            writable = os.access(place, os.W_OK | os.X_OK)
+        except OSError as refusal:
+            raise self._unusable(name, f"{place} cannot be made: {refusal.strerror}") from None
+        if not writable:
+            raise self._unusable(name, f"{place} cannot be written to")
         for folder in (place.parent, place):
             problem = _why_unsafe(folder)
             if problem:
@@ -125,7 +143,13 @@ class Instances(Generic[T]):
 
     def names(self) -> list[str]:
         """Names of all folders, including those of processes that died."""
-        places = sorted(self.home().iterdir()) if self.home().is_dir() else []
+        home = self.home()
+        try:
+            places = sorted(home.iterdir())
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as problem:
+            raise self._unusable(str(home), f"cannot be read: {problem.strerror}") from None
         return [place.name for place in places if NAME.fullmatch(place.name) and place.is_dir()]
 
     def end(self, name: str) -> bool:
@@ -133,13 +157,15 @@ class Instances(Generic[T]):
         there = self.running(name)
         if there is None:
             return False
-        for what in (signal.SIGTERM, signal.SIGKILL):
-            try:
-                os.kill(there.pid, what)
-            except ProcessLookupError:
-                return True
-            if _gone(self.folder(name), PATIENCE):
-                return True
+        with _watched(there.pid) as exited:
+            for what in (signal.SIGTERM, signal.SIGKILL):
+                try:
+                    os.kill(there.pid, what)
+                except ProcessLookupError:
+                    return True
+                # The lock is free a moment before the process has ended.
+                if _gone(self.folder(name), PATIENCE) and exited(PATIENCE):
+                    return True
         raise errors.BadObject(self.kind, name, "", f"process {there.pid} does not exit; kill it by hand")
 
 
@@ -161,10 +187,25 @@ def is_held(place: Path) -> bool:
         with open(place / "lock") as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
             return False
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
     except BlockingIOError:
         return True
+
+
+@contextmanager
+def _watched(pid: int) -> Iterator[Callable[[float], bool]]:
+    """A function that waits for the end of a process, at most for some seconds, and says whether it has ended."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except (OSError, AttributeError):
+        # The process is gone already, or the system has no such descriptors.
+        yield lambda seconds: True
+        return
+    try:
+        yield lambda seconds: bool(select.select([descriptor], [], [], seconds)[0])
+    finally:
+        os.close(descriptor)
 
 
 def _gone(place: Path, seconds: float) -> bool:

@@ -148,6 +148,10 @@ class Registry:
         family.asked = asked
         self._kept(family)
 
+    def families(self) -> dict[str, Family]:
+        """By name."""
+        return dict(self._families)
+
     def text(self) -> str:
         return "".join(f"{line}\n" for name in sorted(self._families) for line in self._families[name].lines())
 

@@ -1,4 +1,4 @@
-"""gRPC over unix sockets, as the kubelet speaks it: bytes in, bytes out, no generated code.
+"""gRPC over unix sockets, as the kubelet speaks it, and on a port: bytes in, bytes out, no generated code.
 
 The agent's sources call through it and the device plugin serves through it; `api.decode.protobuf` encodes the messages.
 A failed call raises `CallFailed` with gRPC's name of the code. A call is repeated only if the socket's owner restarted
@@ -7,6 +7,7 @@ while it was in flight. grpcio is imported with the first channel or server, so 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,8 @@ from msgspec import Struct
 LARGEST_MESSAGE: Final = 16 << 20
 """The limit of both known publishers; gRPC's default of 4 MiB is too small for large nodes (exporter spec 2.1)."""
 DEADLINE: Final = 10.0
+AT_ONCE: Final = 16
+"""Calls that a server on the network answers at the same time; others are refused as RESOURCE_EXHAUSTED."""
 LONGEST_PATH: Final = 107
 """Bytes of a unix socket's path, a limit of the operating system."""
 OPTIONS: Final = (
@@ -32,6 +35,9 @@ CHANNEL_OPTIONS: Final = (
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1000),
 )
+
+# gRPC reports every connection that its other end closes on standard error, in a form of its own.
+os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 
 Identity = tuple[int, int, int]
 Answering = Callable[[bytes], Awaitable[bytes]]
@@ -90,6 +96,19 @@ class Channel:
             raise self._failed(failure) from None
         finally:
             call.cancel()
+
+    async def broken(self) -> bool:
+        """Connects without a call, and returns when the other end closes the connection. False: it cannot connect."""
+        from grpc import ChannelConnectivity
+
+        state = self._channel.get_state(try_to_connect=True)
+        while state in (ChannelConnectivity.IDLE, ChannelConnectivity.CONNECTING):
+            await self._channel.wait_for_state_change(state)
+            state = self._channel.get_state(try_to_connect=True)
+        if state is not ChannelConnectivity.READY:
+            return False
+        await self._channel.wait_for_state_change(state)
+        return True
 
     async def close(self, grace: float | None = None) -> None:
         """Calls that are still in flight after `grace` seconds are cancelled, with the tasks that await them."""
@@ -174,6 +193,46 @@ class Server:
         if len(bytes(socket)) > LONGEST_PATH:
             raise OSError(f"the path {socket} is longer than a unix socket's may be")
         self._server.add_insecure_port(f"unix:{socket}")
+
+    async def start(self) -> None:
+        await self._server.start()
+
+    async def stop(self, grace: float | None = None) -> None:
+        await self._server.stop(grace)
+
+
+class NetworkServer:
+    """A gRPC server on a TCP port, from `start` to `stop`; clients are not authenticated."""
+
+    def __init__(
+        self,
+        address: tuple[str, int],
+        certificate: tuple[bytes, bytes] | None,
+        *services: Service,
+        largest: int = LARGEST_MESSAGE,
+    ) -> None:
+        """`certificate`: chain and key in PEM; None: without TLS. `largest`: bytes of a message. OSError where the port
+        is taken."""
+        import grpc
+        from grpc import aio
+
+        options = (
+            ("grpc.max_receive_message_length", largest),
+            ("grpc.max_send_message_length", largest),
+            ("grpc.so_reuseport", 0),
+        )
+        self._server = aio.server(options=options, maximum_concurrent_rpcs=AT_ONCE)
+        self._server.add_generic_rpc_handlers(tuple(map(_handlers, services)))
+        host, port = address
+        place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        try:
+            if certificate is None:
+                self.port = self._server.add_insecure_port(place)
+            else:
+                chain, key = certificate
+                self.port = self._server.add_secure_port(place, grpc.ssl_server_credentials([(key, chain)]))
+        except RuntimeError as problem:
+            raise OSError(f"{place} cannot be listened on: {problem}") from None
 
     async def start(self) -> None:
         await self._server.start()

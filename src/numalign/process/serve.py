@@ -2,7 +2,8 @@
 
 Components pass `Pages` by path; with a guard, every request to a path that is not open is authorized first. `Health`
 makes the pages /healthz, /livez and /readyz of named checks, and exports their results under /metrics/slis
-(kube-scheduler spec 6.5). It serves GET and PUT, one request per connection, within `LIMITS`."""
+(kube-scheduler spec 6.5). It serves GET and PUT, and POST where a page asks for it, one request per connection,
+within `LIMITS`."""
 
 from __future__ import annotations
 
@@ -16,6 +17,8 @@ from urllib.parse import parse_qs
 
 from msgspec import Struct
 
+from numalign.process import asgi
+from numalign.process.asgi import AsgiApplication
 from numalign.process.http import listen, origins
 from numalign.process.http.connection import Connection, Pending, Served
 from numalign.process.http.limits import Limits
@@ -56,11 +59,29 @@ Guard = Callable[[PageRequest], Awaitable[PageResponse | None]]
 """None: serve the page. A response: send it instead."""
 
 
+class Mounted(Struct, frozen=True):
+    """An application that answers everything below a path."""
+
+    application: AsgiApplication
+    secure: bool
+    """Whether it is served with TLS."""
+
+
 class Pages:
     """Pages by path."""
 
-    def __init__(self, pages: Mapping[str, Page], guard: Guard | None = None) -> None:
+    def __init__(
+        self,
+        pages: Mapping[str, Page],
+        guard: Guard | None = None,
+        posts: Mapping[str, Page] = {},
+        mounted: Mapping[str, Mounted] = {},
+    ) -> None:
+        """`posts`: pages that answer POST requests and no others. `mounted`: applications by the path they are below;
+        they do what the guard does for pages."""
+        self.mounted = mounted
         self._pages = pages
+        self._posts = posts
         self._guard = guard
 
     @property
@@ -69,10 +90,10 @@ class Pages:
 
     async def answer(self, asked: PageRequest) -> PageResponse:
         # The guard is asked about few paths and methods only, because it asks the API server about each.
-        page = self._pages.get(asked.path)
+        page = self._pages.get(asked.path) or self._posts.get(asked.path)
         if page is None:
             return PageResponse("404 page not found\n", 404)
-        if asked.method not in METHODS:
+        if asked.method not in (("POST",) if asked.path in self._posts else METHODS):
             return PageResponse("method not allowed\n", 405)
         refused = await self._guard(asked) if self._guard is not None else None
         if refused is not None:
@@ -102,8 +123,13 @@ class PagesServer:
 
     def __init__(self, pages: Pages) -> None:
         self._pages = pages
+        if pages.mounted:
+            self.headers = tuple(dict.fromkeys((*self.headers, *asgi.HEADERS)))
 
     def answer(self, request: Request) -> Pending:
+        for path, each in self._pages.mounted.items():
+            if request.path == path or request.path.startswith(f"{path}/"):
+                return asgi.answering(each.application, request, path, secure=each.secure)
         return Answering(self._pages, request)
 
     def refusal(self, code: int, why: str) -> Response:

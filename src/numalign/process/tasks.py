@@ -15,6 +15,8 @@ import signal
 from collections.abc import Awaitable, Coroutine, Iterator, Mapping
 from typing import Any, Final
 
+from numalign.process import log
+
 YOUNG: Final = 10_000
 """Allocations between two collections of the youngest generation; Python's default is 700."""
 
@@ -56,15 +58,16 @@ def first_of(failures: BaseExceptionGroup[BaseException]) -> BaseException:
 
 @contextlib.contextmanager
 def ended_by_signals(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> Iterator[list[str]]:
-    """Inside the block SIGTERM and SIGINT cancel the task instead of killing the process; yields the signals
-    received."""
+    """Inside the block SIGTERM and SIGINT cancel the task instead of killing the process, and SIGUSR1 has it log debug
+    lines for a while; yields the ending signals received."""
     came: list[str] = []
     for number in ENDING:
         loop.add_signal_handler(number, _ask_to_end, task, number.name, came)
+    loop.add_signal_handler(signal.SIGUSR1, log.toggle_debugging)
     try:
         yield came
     finally:
-        for number in ENDING:
+        for number in (*ENDING, signal.SIGUSR1):
             loop.remove_signal_handler(number)
 
 

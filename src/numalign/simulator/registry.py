@@ -10,6 +10,19 @@ from msgspec import Struct
 from numalign.process import background
 
 
+class ServedScheduler(Struct, frozen=True):
+    """A scheduler that runs in a cluster."""
+
+    name: str
+    sees: str
+    """What it decides by, for users."""
+    pages: str = ""
+    """The URL of its pages; empty: it serves none."""
+    token_file: str = ""
+    certificate_authority: str = ""
+    """The files that a client of the pages needs; empty without TLS."""
+
+
 class RunningCluster(Struct, frozen=True):
     """What a cluster publishes about itself once it is up."""
 
@@ -20,6 +33,7 @@ class RunningCluster(Struct, frozen=True):
     nodes: int
     words: str
     """A description for users."""
+    schedulers: tuple[ServedScheduler, ...] = ()
 
 
 INSTANCES: Final = background.Instances(

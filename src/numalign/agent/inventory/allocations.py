@@ -135,8 +135,9 @@ class Allocations:
         return DeviceState(pods=found)
 
     def _kept(self, entries: Mapping[str, T]) -> dict[str, T]:
-        """Without entries whose pod is unknown: they stay charged, and no pod's end frees them."""
-        unknown = self._match.open
+        """Without entries whose pod is unknown: they stay charged, and no pod's end frees them. What pods hold that are
+        not active is free."""
+        unknown = self._match.open - self._match.inactive
         return {self._known.get(uid, uid): each for uid, each in entries.items() if uid not in unknown}
 
     def _cpus_listed(self, empty: CPUState) -> CPUState:

@@ -162,7 +162,9 @@ def of(readings: Readings, machine: Machine, uids: KnownUids, placing: Placement
     match, placing = podidentity.match(readings, uids), placing or PlacementCache()
     evidence = Evidence(readings.cpu_checkpoint, readings.memory_checkpoint, readings.allocatable)
     seen = startview.of(machine, readings.settings, evidence)
-    kubelet = placing.started(structs.replace(seen, devices=_plugins(readings, match.open)), readings.settings)
+    kubelet = placing.started(
+        structs.replace(seen, devices=_plugins(readings, match.open - match.inactive)), readings.settings
+    )
     allocations = Allocations(kubelet, readings, match, uids)
     contradictions = tuple(allocations.contradictions())
     kubelet = with_reported_cpus(kubelet, readings.allocatable)

@@ -4,7 +4,8 @@
 same. The kubelet's pods socket or the API server provides the uids of the others (`UidLookup`). A static pod's uid in
 the kubelet is a hash of its manifest, in the API server the uid of its mirror pod. If a pod's uid is unknown, entries
 without a pod may be its own. A kubelet that has just started lists no pods, so the API server is asked before an entry
-counts as orphaned."""
+counts as orphaned. A pod that the kubelet knows and podresources do not list is no longer active (exporter spec
+2.4)."""
 
 from __future__ import annotations
 
@@ -44,6 +45,9 @@ class KnownUids(Struct, frozen=True):
     """Whether pods may exist that no source lists."""
     finished: frozenset[Name] = frozenset()
     """Finished pods that still exist."""
+    local: frozenset[str] = frozenset()
+    """Uids in the kubelet's checkpoints that the kubelet itself knows, also of finished pods: the API server learns
+    later that they have finished."""
 
     @property
     def uids(self) -> frozenset[str]:
@@ -54,7 +58,10 @@ class Match(Struct, frozen=True):
     kept: Mapping[Name, str]
     """The uid in the kubelet's checkpoints, by pod; pods without a match are absent."""
     open: frozenset[str]
-    """Uids in the checkpoints without a pod, which may belong to a pod whose uid is unknown."""
+    """Uids in the checkpoints without a listed pod, which may belong to a pod whose uid is unknown."""
+    inactive: frozenset[str] = frozenset()
+    """Those of pods that the kubelet knows and does not list: their containers have stopped, and the kubelet frees what
+    they hold before it admits the next pod."""
 
 
 def match(readings: Readings, uids: KnownUids) -> Match:
@@ -67,9 +74,11 @@ def match(readings: Readings, uids: KnownUids) -> Match:
         found = found or uids.kept.get(name) or uids.public.get(name)
         if found:
             kept[name] = found
-    complete = readings.pods is not None and len(kept) == len(readings.pods) and not uids.unsure
+    matched = readings.pods is not None and len(kept) == len(readings.pods)
+    complete = matched and not uids.unsure
     # A kubelet that has just started lists no pods yet, but its checkpoints are valid.
-    return Match(kept, (written & uids.uids if complete else written) - frozenset(kept.values()))
+    unlisted = (written & uids.uids if complete else written) - frozenset(kept.values())
+    return Match(kept, unlisted, unlisted & uids.local if matched else frozenset())
 
 
 def checkpoint_uids(readings: Readings) -> frozenset[str]:
@@ -154,7 +163,9 @@ class UidLookup:
         if server is None:
             return structs.replace(known, unsure=self._client is not None)
         finished = server.finished | known.finished
-        return KnownUids({**server.public, **known.public}, {**server.kept, **known.kept}, finished=finished)
+        return KnownUids(
+            {**server.public, **known.public}, {**server.kept, **known.kept}, finished=finished, local=known.local
+        )
 
     async def _by_kubelet(self, now: float) -> KnownUids | None:
         if self._kubelet is None or now < self._ask_kubelet_after:
@@ -183,7 +194,7 @@ def of_kubelet(pods: Iterable[LocalPod]) -> KnownUids:
     found = {(pod.namespace, pod.name): pod.uid for pod in every if pod.phase not in FINISHED}
     ended = frozenset((pod.namespace, pod.name) for pod in every) - found.keys()
     public = {name: uid for name, uid in found.items() if not STATIC.fullmatch(uid)}
-    return KnownUids(public, found, finished=ended)
+    return KnownUids(public, found, finished=ended, local=frozenset(pod.uid for pod in every))
 
 
 def of_api_server(pods: Iterable[PodHeader | Unreadable]) -> KnownUids:

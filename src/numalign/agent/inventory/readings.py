@@ -104,10 +104,10 @@ class CheckpointSet(Struct, frozen=True):
 class CheckpointCache:
     """The three checkpoints of one kubelet."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, device_plugins: Path) -> None:
         self._cpu = _CachedFile(root / checkpoints.CPU, checkpoints.cpu)
         self._memory = _CachedFile(root / checkpoints.MEMORY, checkpoints.memory)
-        self._devices = _CachedFile(root / checkpoints.DEVICES, checkpoints.devices)
+        self._devices = _CachedFile(device_plugins / checkpoints.DEVICES, checkpoints.devices)
         self._files: Final = (self._cpu, self._memory, self._devices)
 
     def look(self, now: float) -> bool:
@@ -143,12 +143,18 @@ class LostDevices:
     def __init__(self) -> None:
         self._seen: Ids = {}
 
-    def left_out(self, written: DeviceCheckpoint | None, offered: Allocatable | None) -> DeviceCheckpoint | None:
-        """The checkpoint without devices that are no longer offered."""
+    def left_out(
+        self, written: DeviceCheckpoint | None, offered: Allocatable | None, *, registering: bool = False
+    ) -> DeviceCheckpoint | None:
+        """The checkpoint without devices that are no longer offered. `registering`: the kubelet has just started, and
+        offers no device of a plugin that has not registered again."""
         if written is None or offered is None:
             return written
         now = _ids(offered)
-        there = {name: ids - self._gone(name, now) for name, ids in written.registered.items()}
+        there = {
+            name: frozenset() if registering and name not in now else ids - self._gone(name, now)
+            for name, ids in written.registered.items()
+        }
         self._seen = {name: self._seen.get(name, frozenset()) | now.get(name, frozenset()) for name in self._seen | now}
         return written if there == written.registered else structs.replace(written, registered=there)
 
@@ -171,6 +177,8 @@ STEADY: Final = 60.0
 OFFERED: Final = 10.0
 """Seconds for which allocatable resources are cached while the device checkpoint is unchanged: a plugin's end does not
 change it."""
+REGISTERING: Final = 10.0
+"""Seconds in which device plugins register with a kubelet that has started."""
 ASKING: Final = 15.0
 """Seconds for both calls to the kubelet."""
 
@@ -218,6 +226,7 @@ class Sources:
         *,
         host: Path = Path("/"),
         kubelet_root: Path = Path(kubeletconfig.DEFAULT_ROOT),
+        device_plugins: Path = Path(checkpoints.DEVICE_PLUGINS),
         podresources: PodResourcesSource | None = None,
         socket: Path | None = None,
         configuration: kubeletconfig.ConfigSources | None = None,
@@ -226,7 +235,7 @@ class Sources:
         self.host = host
         self.podresources = podresources
         self.configuration = configuration or kubeletconfig.ConfigSources(host=host)
-        self.checkpoints = CheckpointCache(kubelet_root)
+        self.checkpoints = CheckpointCache(kubelet_root, device_plugins)
         self._socket = socket or kubelet_root / SOCKET
         self._seen = filewatch.signature(self._socket)
         self.clock = clock or SystemClock()
@@ -248,6 +257,13 @@ class Sources:
             self._seen, self.kubelet_since = now, self.clock.now()
             self.configured.forget()
             self.forget()
+
+    @property
+    def registering(self) -> bool:
+        """Whether the kubelet has just started, perhaps before this process."""
+        if self._seen is None:
+            return False
+        return 0 <= self.clock.wall().timestamp() - self._seen.written / 1e9 < REGISTERING
 
     def started_before(self, written: int) -> bool:
         """Whether the kubelet started before that time; it creates its socket at start, after reading its files."""
@@ -307,7 +323,9 @@ async def read(sources: Sources) -> Readings:
         podresources_error=answers.error,
         cpu_checkpoint=found.cpu,
         memory_checkpoint=found.memory,
-        device_checkpoint=sources.vanished.left_out(found.devices, answers.allocatable),
+        device_checkpoint=sources.vanished.left_out(
+            found.devices, answers.allocatable, registering=sources.registering
+        ),
         consistent=steady,
         checkpoint_lost=sources.checkpoints.lost(sources.clock.now()),
         problems=(

@@ -122,8 +122,11 @@ def _map(entries: Mapping[Any, str]) -> str:
 KIND: Final = "Checkpoint"
 CPU: Final = "cpu_manager_state"
 MEMORY: Final = "memory_manager_state"
-DEVICES: Final = "device-plugins/kubelet_internal_checkpoint"
-"""Below the kubelet's root folder."""
+"""Both are in the kubelet's root folder."""
+DEVICES: Final = "kubelet_internal_checkpoint"
+"""In the folder of the device plugins."""
+DEVICE_PLUGINS: Final = "/var/lib/kubelet/device-plugins"
+"""A constant of the kubelet, whatever its root folder is."""
 LARGEST: Final = 16 << 20
 NO_ZONE: Final = -1
 """The key of devices without a topology."""

@@ -2,8 +2,8 @@
 
 `triggers` reports requests and asks for the time of the next snapshot. Requests that come close together make one
 snapshot, shortly after the first, and snapshots keep a minimum distance. No request is lost: one that comes during a
-snapshot makes another. Without requests there is a snapshot every period, with jitter, so that the nodes of a cluster
-do not all write at once."""
+snapshot makes another. An urgent request does not wait, once per minimum distance. Without requests there is a snapshot
+every period, with jitter, so that the nodes of a cluster do not all write at once."""
 
 from __future__ import annotations
 
@@ -40,14 +40,20 @@ class Due(Struct):
     """When the last snapshot was taken."""
     periodic: float = 0.0
     requested: float | None = None
+    urgent: float | None = None
+    last_urgent: float = float("-inf")
+    """When the last urgent snapshot was due."""
     later: tuple[tuple[float, str], ...] = ()
     """Scheduled snapshots, earliest first."""
     reasons: frozenset[str] = frozenset({START})
     cost: float = 0.0
     """CPU seconds of a snapshot, as a sliding mean."""
 
-    def request(self, reason: str, now: float) -> None:
+    def request(self, reason: str, now: float, *, urgent: bool = False) -> None:
+        """`urgent`: the kubelet rejects pods until the snapshot is published, so it does not keep the distance."""
         self.reasons |= {reason}
+        if urgent and self.urgent is None:
+            self.urgent = self.last_urgent = max(now, self.last_urgent + self.pace.gap)
         if self.requested is None:
             self.requested = now + self.pace.settle
 
@@ -60,7 +66,8 @@ class Due(Struct):
         if self.last is None:
             return float("-inf")
         soonest = [moment for moment, _ in self.later[:1]] + ([] if self.requested is None else [self.requested])
-        return min([self.periodic, *(max(moment, self.last + self._gap()) for moment in soonest)])
+        at_once = [] if self.urgent is None else [self.urgent]
+        return min([self.periodic, *at_once, *(max(moment, self.last + self._gap()) for moment in soonest)])
 
     def _gap(self) -> float:
         if not self.pace.share:
@@ -80,6 +87,7 @@ class Due(Struct):
         reasons = self.reasons | due
         self.last = now
         self.periodic = now + self.pace.period * (1 - self.pace.jitter * chance)
-        self.requested, self.reasons = None, frozenset()
+        self.requested = self.urgent = None
+        self.reasons = frozenset()
         self.later = tuple((moment, reason) for moment, reason in self.later if moment > now)
         return reasons

@@ -190,11 +190,19 @@ def duration(field: Field, default: float) -> float:
 
 def duration_seconds(field: Field) -> float:
     written = text(field)
-    if not DURATION.fullmatch(written):
+    total = seconds(written)
+    if total is None:
         raise field.bad(f"{errors.echo(written)} is not a length of time; write one like 15s, 1m30s or 500ms")
-    total = sum(float(count) * SECONDS_PER_UNIT[unit] for count, unit in DURATION_PART.findall(written))
-    if total > LONGEST_DURATION:
+    if abs(total) > LONGEST_DURATION:
         raise field.bad(f"{errors.echo(written)} is longer than can be counted")
+    return total
+
+
+def seconds(written: str) -> float | None:
+    """The seconds of a length of time, as Go writes it; None: it is none."""
+    if not DURATION.fullmatch(written):
+        return None
+    total = sum(float(count) * SECONDS_PER_UNIT[unit] for count, unit in DURATION_PART.findall(written))
     return -total if written.startswith("-") else total
 
 

@@ -196,6 +196,8 @@ def _divided_up(number: int, divisor: int) -> int:
     return -(-number // divisor)
 
 
+# Objects are written again and again, and few amounts are in use.
+@lru_cache(8192)
 def _canonical(nanos: int, format: Format) -> str:
     if nanos == 0:
         return "0"

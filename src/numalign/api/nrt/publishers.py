@@ -53,9 +53,18 @@ def claimed_by(report: ObjectMeta) -> str:
 
 
 def writers(report: ManagedMeta) -> tuple[str, ...]:
-    """The managers that own a part of the report's content; a manager without a name is the empty text."""
-    owning = (each for each in report.managed_fields if any(field in (each.fields_v1 or {}) for field in CONTENT))
-    return tuple(dict.fromkeys(each.manager for each in owning))
+    """The managers that wrote the content as it is; a manager without a name is the empty text.
+
+    A publisher that is gone stays the owner of fields that its successor wrote with the same value. So where one
+    manager owns all of the content, the others were there before it."""
+    owned: dict[str, set[str]] = {}
+    for each in sorted(report.managed_fields, key=lambda entry: entry.time or ""):
+        content = {field for field in CONTENT if field in (each.fields_v1 or {})}
+        if content:
+            owned[each.manager] = owned.pop(each.manager, set()) | content
+    everything = set().union(*owned.values())
+    whole = [manager for manager, content in owned.items() if content == everything]
+    return tuple(whole[-1:] or owned)
 
 
 def written_by(report: ManagedMeta, instance: str) -> str:

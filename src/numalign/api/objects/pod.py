@@ -4,7 +4,7 @@ Informers and the command line decode them; the scheduler and the kubelet model 
 are `Quantity` objects. Totals are in `requests`, the QoS class in `qos`. Claims and the inline disks that exist in one
 place decide where a pod can run; all other volumes have a name only."""
 
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -255,6 +255,9 @@ class PodSpec(Wire, frozen=True):
     volumes: tuple[Volume, ...] = ()
     resource_claims: tuple[PodResourceClaim, ...] = ()
     scheduling_gates: tuple[SchedulingGate, ...] = ()
+    scheduling_group: dict[str, Any] | None = None
+    workload_ref: dict[str, Any] | None = None
+    """In Kubernetes 1.35, what `scheduling_group` is later."""
     runtime_class_name: str = ""
     host_network: bool = False
     host_users: bool | None = None

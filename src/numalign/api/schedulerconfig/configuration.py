@@ -159,7 +159,8 @@ def _plugin(item: Field, point: str) -> Plugin:
     if name in REMOVED:
         raise item.at("name").bad(f"{errors.echo(name)} was removed; NodeVolumeLimits counts all volumes")
     if name not in POINTS:
-        raise item.at("name").bad(f"there is no plugin {errors.echo(name)}; {fields.suggestion(name, POINTS)}")
+        hint = NOT_SERVED.get(name) or fields.suggestion(name, POINTS)
+        raise item.at("name").bad(f"there is no plugin {errors.echo(name)}; {hint}")
     if point != MULTI_POINT and point not in POINTS[name]:
         raise item.at("name").bad(f"{name} does nothing at {point}; it runs at {', '.join(POINTS[name])}")
     return Plugin(name, fields.integer(weight, 0, fields.INT32_MAX) if weight.given else 0)
@@ -215,6 +216,27 @@ def _require_one_queue_and_a_binder(field: Field, plugins: Mapping[Point, tuple[
 
 KIND: Final = "KubeSchedulerConfiguration"
 NAME: Final = "numalign"
+NOT_SERVED: Final = {
+    "Coscheduling": "it schedules gangs (PodGroup), which numalign does not: remove it, and admit gangs with Kueue",
+    "CapacityScheduling": "it enforces ElasticQuota, which numalign does not: remove it, and set quotas with Kueue",
+} | dict.fromkeys(
+    (
+        "LoadVariationRiskBalancing",
+        "LowRiskOverCommitment",
+        "NetworkOverhead",
+        "NodeMetadata",
+        "NodeResourcesAllocatable",
+        "Peaks",
+        "PodState",
+        "PreemptionToleration",
+        "QOSSort",
+        "SySched",
+        "TargetLoadPacking",
+        "TopologicalSort",
+    ),
+    "it is a plugin of scheduler-plugins that numalign does not have: remove it",
+)
+"""Plugins of scheduler-plugins that users may have in their file, and what to do about each."""
 STOCK_LEASE: Final = "kube-scheduler"
 KNOWN: Final = (
     "apiVersion",

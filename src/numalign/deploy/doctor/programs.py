@@ -6,7 +6,7 @@ outside the cluster is not seen; what it leaves behind (reports, bound pods, lea
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final, Literal
@@ -16,7 +16,7 @@ from msgspec import Struct, structs
 from numalign.api import errors
 from numalign.api.decode import fields, yamltext
 from numalign.api.nrt import publishers
-from numalign.api.objects import nodematching, qos
+from numalign.api.objects import nodematching, qos, stockonly
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import DEFAULT_SCHEDULER, Pod
 from numalign.api.schedulerconfig import configuration
@@ -282,16 +282,30 @@ def _unserved(view: View) -> Iterator[Sighting]:
     known = {name for each in _all_serving(view) for name in each.names} | {DEFAULT_SCHEDULER}
     known |= {pod.spec.scheduler_name for pod in view.observed.pods if _is_decided(pod)}
     for name, pods in sorted(waiting.items()):
-        named = ", ".join(pod.metadata.full_name for pod in pods[:MOST_NAMED])
-        more = f" and {len(pods) - MOST_NAMED} more" * (len(pods) > MOST_NAMED)
         served = name in known
         hint = "" if served else f"; {fields.suggestion(name, sorted(known))}"
         fix = "start the scheduler, and read its log" if served else f"correct spec.schedulerName of the pods{hint}"
         yield Sighting(
             where=f"scheduler name {name}",
-            seen=f"no scheduler has looked at {len(pods)} pods that wait for it: {named}{more}",
+            seen=f"no scheduler has looked at {len(pods)} pods that wait for it: {_named(pods)}",
             fix=fix,
         )
+
+
+def _named(pods: Sequence[Pod]) -> str:
+    more = f" and {len(pods) - MOST_NAMED} more" * (len(pods) > MOST_NAMED)
+    return ", ".join(pod.metadata.full_name for pod in pods[:MOST_NAMED]) + more
+
+
+def _stock_only(view: View) -> Iterator[Sighting]:
+    ours = {name for each in _all_serving(view) if each.program.product == "numalign" for name in each.names}
+    found: dict[tuple[str, str], list[Pod]] = {}
+    for pod in view.observed.pods:
+        use = stockonly.of(pod.spec) if pod.spec.scheduler_name in ours and not pod.status.is_finished else ""
+        if use:
+            found.setdefault((pod.spec.scheduler_name, use), []).append(pod)
+    for (name, use), pods in sorted(found.items()):
+        yield Sighting(where=f"scheduler name {name}", seen=f"{len(pods)} pods use {use}: {_named(pods)}")
 
 
 def _is_overlooked(view: View, pod: Pod) -> bool:
@@ -450,6 +464,15 @@ CHECKS: Final = (
         fix="start the scheduler, or correct spec.schedulerName of the pods",
         needs=(PODS.plural,),
         find=_unserved,
+    ),
+    Check(
+        id="pods-need-kube-scheduler",
+        severity=WARNING,
+        title="Pods of numalign need kube-scheduler",
+        why="kube-scheduler allocates resource claims and places scheduling groups as a whole; numalign does neither.",
+        fix="set spec.schedulerName of these pods to a name that a kube-scheduler serves",
+        needs=(PODS.plural,),
+        find=_stock_only,
     ),
     Check(
         id="scheduler-profile-collision",

@@ -193,7 +193,7 @@ def rewritten(manifest: bytes, image: str, places: Places) -> bytes:
 def rights_of_user() -> list[dict[str, Any]]:
     """Roles for the user of kube-scheduler's kubeconfig. The cluster's own roles grant it the Lease and most of the
     rest; the reports are what they lack. Nothing is taken from this user when kube-scheduler returns."""
-    beyond = [right for right in rights.SCHEDULER if not right.namespace]
+    beyond = [right for right in rights.needed(rights.SCHEDULER, [rights.PAGES]) if not right.namespace]
     return rights.roles(rights.Holder("User", USER), beyond, name=ROLE)
 
 

@@ -114,6 +114,9 @@ def _host_files(layout: Layout, settings: Agent) -> tuple[list[Object], list[Obj
     mounts = [_mount("sys", "/sys"), _mount("proc", "/proc")]
     # Otherwise volumes of other pods that are below the folder would stay mounted here, and busy, after their pods.
     mounts.append(_mount("kubelet", layout.kubelet_dir) | {"mountPropagation": SEES_UNMOUNTS})
+    if not presets.DEVICE_PLUGINS.startswith(f"{layout.kubelet_dir}/"):
+        volumes.append(_volume("device-plugins", presets.DEVICE_PLUGINS))
+        mounts.append(_mount("device-plugins", presets.DEVICE_PLUGINS))
     socket = settings.pod_resources_socket.rpartition("/")[0]
     if socket and not f"{socket}/".startswith(f"{layout.kubelet_dir}/"):
         volumes.append(_volume("pod-resources", socket))

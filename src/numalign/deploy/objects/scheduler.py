@@ -17,6 +17,7 @@ FILE: Final = "scheduler.json"
 FOLDER: Final = "/etc/numalign"
 CERTIFICATES: Final = "/etc/numalign-tls"
 CLIENTS: Final = "/etc/numalign-clients"
+RECORDING: Final = "/var/lib/numalign/record"
 
 
 def objects(context: Context) -> list[Object]:
@@ -31,7 +32,7 @@ def objects(context: Context) -> list[Object]:
         *common.service_account(context, NAME, settings),
         *common.granted(context, NAME, settings, table),
         *common.non_root_account(context, NAME, settings),
-        *common.network_policy(context, NAME, settings, ports=[settings.extender.port] if _asked(settings) else []),
+        *common.network_policy(context, NAME, settings, ports=[*_ports(settings).values()]),
         common.config_map(context, NAME, full, data),
         *_disruption_budget(context, settings),
         *_service(context, settings),
@@ -44,15 +45,24 @@ def _asked(settings: Scheduler) -> bool:
     return settings.mode == "extender"
 
 
+def _ports(settings: Scheduler) -> dict[str, int]:
+    """By name, what is served beside the pages."""
+    extender = {"extender": settings.extender.port} if _asked(settings) else {}
+    return extender | ({"expander": settings.expander_port} if settings.expander_port else {})
+
+
 def _replicas(settings: Scheduler) -> int:
     return min(settings.replicas, 1) if _asked(settings) else settings.replicas
 
 
 def _rights(settings: Scheduler, lease: Lease | None) -> tuple[Right, ...]:
+    options = [rights.PAGES, *([rights.PROVISIONING] if settings.provisioning_class else [])]
     if _asked(settings):
-        return rights.needed(rights.EXTENDER, [rights.PAGES, *([rights.BINDS] if settings.extender.bind else [])])
+        binds = [rights.BINDS] if settings.extender.bind else []
+        evicts = [rights.EVICTS] if settings.extender.preemption == "numalign" else []
+        return rights.needed(rights.EXTENDER, [*options, *binds, *evicts])
     where = (lease.namespace, lease.name) if lease else ("", "")
-    return rights.by_lease(rights.needed(rights.SCHEDULER, [rights.PAGES]), *where)
+    return rights.by_lease(rights.needed(rights.SCHEDULER, options), *where)
 
 
 def _deployment(context: Context, settings: Scheduler, checksum: str) -> Object:
@@ -65,7 +75,19 @@ def _deployment(context: Context, settings: Scheduler, checksum: str) -> Object:
         volumes.append({"name": "tls", "secret": {"secretName": secret}})
         mounts.append({"name": "tls", "mountPath": CERTIFICATES, "readOnly": True})
         args += [f"--tls-certificate={CERTIFICATES}/tls.crt", f"--tls-key={CERTIFICATES}/tls.key"]
-    asked: dict[str, Any] = {}
+    if settings.provisioning_class:
+        args.append(f"--provisioning-class={settings.provisioning_class}")
+    if settings.recording.enabled and not _asked(settings):
+        volumes.append({"name": "recording", "emptyDir": {}})
+        mounts.append({"name": "recording", "mountPath": RECORDING})
+        args += [
+            f"--record={RECORDING}",
+            f"--record-size={settings.recording.size}",
+            f"--record-age={settings.recording.age}",
+        ]
+    if settings.expander_port:
+        args.append(f"--expander-port={settings.expander_port}")
+    ports = [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in _ports(settings).items()]
     if _asked(settings):
         volumes.append({"name": "clients", "secret": {"secretName": settings.extender.client_ca_secret}})
         mounts.append({"name": "clients", "mountPath": CLIENTS, "readOnly": True})
@@ -73,15 +95,15 @@ def _deployment(context: Context, settings: Scheduler, checksum: str) -> Object:
             f"--client-ca={CLIENTS}/ca.crt",
             f"--port={settings.extender.port}",
             f"--hold={settings.extender.hold}",
+            f"--preemption={settings.extender.preemption}",
         ]
-        port = {"name": "extender", "containerPort": settings.extender.port, "protocol": "TCP"}
-        asked = {"pages": "--pages-port", "ports": [port]}
     main = common.container(
         context,
         NAME,
         settings,
         args,
-        **asked,
+        pages="--pages-port" if _asked(settings) else "--port",
+        ports=ports,
         command=["numalign", "extender" if _asked(settings) else "scheduler", "run"],
         volumeMounts=mounts,
         livenessProbe=common.probe(settings.liveness_probe, "/livez", "HTTPS"),
@@ -141,8 +163,8 @@ def _disruption_budget(context: Context, settings: Scheduler) -> list[Object]:
 def _service(context: Context, settings: Scheduler) -> list[Object]:
     if not settings.service.enabled:
         return []
-    ports = [("pages", settings.port), *([("extender", settings.extender.port)] if _asked(settings) else [])]
-    served = [{"name": name, "port": port, "targetPort": name, "protocol": "TCP"} for name, port in ports]
+    ports = {"pages": settings.port} | _ports(settings)
+    served = [{"name": name, "port": port, "targetPort": name, "protocol": "TCP"} for name, port in ports.items()]
     address = given(clusterIP=settings.extender.cluster_ip if _asked(settings) else "")
     return [
         {

@@ -10,7 +10,8 @@ from typing import Final, Literal
 import msgspec
 from msgspec import Struct
 
-from numalign.deploy.operator.kinds import Condition
+from numalign.api.objects import statusconditions
+from numalign.api.objects.statusconditions import Condition
 
 AVAILABLE: Final = "Available"
 PROGRESSING: Final = "Progressing"
@@ -22,8 +23,6 @@ AS_EXPECTED: Final = "AsExpected"
 INTERNAL_ERROR: Final = "InternalError"
 
 State = Literal["Available", "Progressing", "Degraded"]
-LONGEST: Final = 4096
-"""Characters of a message; the API allows 32,768."""
 
 
 class Outcome(Struct, frozen=True):
@@ -67,17 +66,8 @@ def extra_only(old: Sequence[Condition], extras: Iterable[Extra], generation: in
 
 def _condition(wanted: Extra, before: Condition | None, generation: int, now: str) -> Condition:
     status: Literal["True", "False"] = "True" if wanted.holds else "False"
-    since = before.last_transition_time if before is not None and before.status == status else ""
-    return Condition(wanted.type, status, wanted.reason, wanted.message[:LONGEST], since or now, generation)
-
-
-def holds(conditions: Iterable[Condition], kind: str) -> bool:
-    return any(each.type == kind and each.status == "True" for each in conditions)
-
-
-def since(conditions: Iterable[Condition], kind: str) -> str:
-    """When the condition became True; empty: it is not."""
-    return next((each.last_transition_time for each in conditions if each.type == kind and each.status == "True"), "")
+    new = Condition(wanted.type, status, wanted.reason, wanted.message, observed_generation=generation)
+    return statusconditions.following(before, new, now)
 
 
 def current(conditions: Iterable[Condition]) -> Outcome | None:

@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct, structs
 
+from numalign.api.objects import statusconditions
 from numalign.deploy.apply import ownership
 from numalign.deploy.operator import agents, conditions, fields, kinds, objects, plan, reports, schedulers
 from numalign.deploy.operator.conditions import Outcome
@@ -160,7 +161,7 @@ class Controller:
         started, planned = self._clock.now(), Plan()
         resource = self._with_own_status(key, resource)
         try:
-            planned = self._plan(resource)
+            planned = self._plan(resource, await self._waiting(resource))
             failures = await self._performed(planned, key)
             await self._report(key, resource, planned, failures)
         except errors.KubeError as problem:
@@ -185,7 +186,18 @@ class Controller:
             return structs.replace(resource, status=last.status)
         return resource
 
-    def _plan(self, resource: Resource) -> Plan:
+    async def _waiting(self, resource: Resource) -> dict[str, tuple[str, ...]]:
+        """Pods without a node that name a scheduler of which the resource has only the history."""
+        if isinstance(resource, kinds.NUMAResourcesOperator):
+            return {}
+        found = {}
+        for name in schedulers.former_names(resource):
+            selection = Selection(fields=f"spec.schedulerName={name},spec.nodeName=,status.phase=Pending")
+            pods = await self._client.every(objects.PODS.everywhere(), selection)
+            found[name] = tuple(sorted(f"{each.metadata.namespace}/{each.metadata.name}" for each in pods))
+        return found
+
+    def _plan(self, resource: Resource, waiting: dict[str, tuple[str, ...]]) -> Plan:
         observed = Observed(
             objects={
                 Key(kind, each.metadata.name, each.metadata.namespace): each
@@ -194,6 +206,7 @@ class Controller:
             },
             nodes=tuple(self._nodes.store),
             now=self._clock.wall(),
+            waiting=waiting,
             settled=self._settled,
         )
         if isinstance(resource, kinds.NUMAResourcesOperator):
@@ -287,7 +300,7 @@ class Controller:
 
     async def _report(self, key: str, resource: Resource, planned: Plan, failures: Iterable[Failure]) -> None:
         outcome = _outcome(planned, list(failures), self.queue.failures(key))
-        status = new_status(resource, planned, outcome, plan.stamp(self._clock.wall()))
+        status = new_status(resource, planned, outcome, statusconditions.stamp(self._clock.wall()))
         self.metrics.state(key, status)
         if status == resource.status or not self._may_write():
             return
@@ -358,14 +371,21 @@ def happened(resource: Resource, outcome: Outcome | None, planned: Plan) -> list
     told = (
         old is not None and outcome is not None and (old.message == outcome.message or outcome.state == "Progressing")
     )
-    if outcome is None or (same and told):
-        return []
     regarding = ObjectReference(
         api_version=kinds.API_VERSION,
         kind=_kind(resource),
         name=resource.metadata.name,
         uid=resource.metadata.uid,
     )
+    flipped = [
+        Occurrence(regarding=regarding, reason=each.reason, action="Reconciling", note=each.message, type="Warning")
+        for each in planned.extras
+        if each.type == schedulers.WAITING
+        and each.holds
+        and not statusconditions.holds(kinds.conditions(resource.status), each.type)
+    ]
+    if outcome is None or (same and told):
+        return flipped
     warns = outcome.state == "Degraded" or (outcome.state == "Available" and outcome.message)
     note = outcome.message or {"Available": "all operands are ready"}.get(outcome.state, outcome.reason)
     return [
@@ -375,5 +395,6 @@ def happened(resource: Resource, outcome: Outcome | None, planned: Plan) -> list
             action="Reconciling",
             note=note,
             type="Warning" if warns else "Normal",
-        )
+        ),
+        *flipped,
     ]

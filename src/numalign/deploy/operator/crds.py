@@ -144,6 +144,7 @@ def _scheduler() -> tuple[Tree, Tree]:
     status = _status(
         deployment=_object(namespace=TEXT, name=TEXT),
         schedulerName=TEXT,
+        formerSchedulerNames=_list(TEXT),
         cacheResyncPeriod=TEXT,
         replicas=TEXT,
     )

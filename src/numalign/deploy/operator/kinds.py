@@ -4,7 +4,7 @@ Group, version, names, fields, defaults and annotations are those of the NUMA Re
 that its YAML works. numalign adds `name` and `nodeSelector` to a node group. `crds` has the definitions, `agents` and
 `schedulers` read the specs. docs/compatibility/operator.md says what each field does here."""
 
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -12,6 +12,7 @@ from msgspec import Struct
 from numalign.api.decode.structs import Int32, Int64, Wire
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.selectors import LabelSelector
+from numalign.api.objects.statusconditions import Condition
 from numalign.kube import resources
 
 GROUP: Final = "nodetopology.openshift.io"
@@ -43,7 +44,7 @@ def read_back(written: Any, kind: type[T]) -> T | None:
         return None
 
 
-def conditions(status: Status) -> "tuple[Condition, ...]":
+def conditions(status: Status) -> tuple[Condition, ...]:
     return read_back(status.get("conditions"), tuple[Condition, ...]) or ()
 
 
@@ -70,15 +71,6 @@ class NodeGroup(Wire, frozen=True):
 class PodExclude(Wire, frozen=True):
     namespace: str = ""
     name: str = ""
-
-
-class Condition(Wire, frozen=True, omit_defaults=False):
-    type: str = ""
-    status: Literal["True", "False", "Unknown"] = "Unknown"
-    reason: str = ""
-    message: str = ""
-    last_transition_time: str = ""
-    observed_generation: Int64 = 0
 
 
 class OperatorSpec(Wire, frozen=True):

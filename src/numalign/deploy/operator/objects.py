@@ -61,7 +61,14 @@ class Node(Wire, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
 
 
+class Pod(Wire, frozen=True):
+    """A Pod, decoded only for its name."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+
 NODES: Final = resources.of("v1", "nodes", "Node", Node)
+PODS: Final = resources.of("v1", "pods", "Pod", Pod)
 
 
 class Kind(Struct, frozen=True):

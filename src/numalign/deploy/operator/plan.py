@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 from msgspec import Struct, field, structs
 
 from numalign.api import errors
+from numalign.api.objects import statusconditions
 from numalign.api.objects.meta import ObjectMeta
+from numalign.api.objects.statusconditions import Condition
 from numalign.deploy.apply import ownership, readiness
 from numalign.deploy.apply.ownership import Decision
 from numalign.deploy.apply.readiness import State
@@ -56,6 +58,8 @@ class Observed(Struct, frozen=True, kw_only=True):
     """Objects with the operator's label."""
     nodes: tuple[Node, ...]
     now: datetime
+    waiting: Mapping[str, tuple[str, ...]] = {}
+    """Pods that wait for a scheduler, by the name of the scheduler; of names that a resource served before."""
     settled: Mapping[Key, tuple[str, str]] = {}
     """What the server made of objects that it does not store as they are applied (a webhook changes them): digests of
     the wanted object and of its answer."""
@@ -245,31 +249,19 @@ def judged(
     words = [str(each) for each in slow] + [f"{each} is being deleted" for each in found.waits]
     message = "; ".join(words) or f"writing {listed(found.apply)}"
     old = kinds.conditions(status)
-    since = conditions.since(old, "Progressing") or (
-        "" if not conditions.holds(old, "Degraded") else kept_since(old, failing)
+    since = statusconditions.since(old, "Progressing") or (
+        "" if not statusconditions.holds(old, "Degraded") else kept_since(old, failing)
     )
-    left = PATIENCE - (now - moment(since, now)).total_seconds()
+    left = PATIENCE - (now - statusconditions.moment(since, now)).total_seconds()
     if slow and (left <= 0 or any(each.state.failed for each in slow)):
         return Outcome("Degraded", failing, "; ".join(words)), None
     return Outcome("Progressing", coming, message), max(left, 1.0)
 
 
-def kept_since(old: Iterable[kinds.Condition], reason: str) -> str:
+def kept_since(old: Iterable[Condition], reason: str) -> str:
     """A resource that is Degraded because its pods do not come stays so until they do."""
     same = any(each.type == "Degraded" and each.status == "True" and each.reason == reason for each in old)
     return "1970-01-01T00:00:00Z" if same else ""
-
-
-def moment(stamp: str, default: datetime) -> datetime:
-    try:
-        found = datetime.fromisoformat(stamp)
-    except ValueError:
-        return default
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
-
-
-def stamp(now: datetime) -> str:
-    return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 MOST_LISTED: Final = 6

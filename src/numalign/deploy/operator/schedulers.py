@@ -29,6 +29,10 @@ NOT_READY: Final = "SchedulerNotReady"
 BAD_SPEC: Final = "ValidationErrorUnderSpec"
 BAD_IMAGE: Final = "InvalidSchedulerImage"
 INFORMER: Final = "DedicatedInformerActive"
+WAITING: Final = "PodsWaitForFormerName"
+RENAMED: Final = "SchedulerRenamed"
+FORMER: Final = "formerSchedulerNames"
+MOST_FORMER, SHOWN = 3, 3
 CONTROL_PLANE: Final = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 DEFAULT_RESYNC: Final = "5s"
 STOCK: Final = "default-scheduler"
@@ -46,7 +50,7 @@ GUARANTEED: Final = {"cpu": "600m", "memory": "1200Mi"}
 
 def plan_for(resource: NUMAResourcesScheduler, observed: Observed, options: Options) -> Plan:
     meta, spec = resource.metadata, resource.spec
-    extras = (plan.paused(meta), _informer(spec))
+    extras = (plan.paused(meta), _informer(spec), *_renamed(resource, observed))
     if extras[0].holds:
         return Plan(extras=extras, status=_frozen(resource.status))
     if (misnamed := plan.misnamed(kinds.SCHEDULER, meta.name)) is not None:
@@ -74,7 +78,7 @@ def plan_for(resource: NUMAResourcesScheduler, observed: Observed, options: Opti
     return Plan(
         outcome=outcome,
         extras=extras,
-        status=_status(spec, rollout, options),
+        status=_status(resource, rollout, options),
         apply=found.apply,
         remove=found.remove,
         delete=found.delete,
@@ -84,6 +88,34 @@ def plan_for(resource: NUMAResourcesScheduler, observed: Observed, options: Opti
 
 def _frozen(status: Status) -> Status:
     return {key: value for key, value in status.items() if key not in ("conditions", "observedGeneration", "reason")}
+
+
+def served(spec: SchedulerSpec) -> str:
+    return spec.scheduler_name or kinds.PROFILE
+
+
+def former_names(resource: NUMAResourcesScheduler) -> tuple[str, ...]:
+    """The names that the resource served before, the last ones first. Workloads may name them for a long time."""
+    known = kinds.read_back(resource.status.get(FORMER), tuple[str, ...]) or ()
+    last = kinds.read_back(resource.status.get("schedulerName"), str) or ""
+    names = dict.fromkeys(name for name in (last, *known) if name and name != served(resource.spec))
+    return tuple(names)[:MOST_FORMER]
+
+
+def _renamed(resource: NUMAResourcesScheduler, observed: Observed) -> list[Extra]:
+    """The condition about pods of a former name, where there is a former name or was one."""
+    names = former_names(resource)
+    before = any(each.type == WAITING for each in kinds.conditions(resource.status))
+    found = [_waits(name, observed.waiting[name]) for name in names if observed.waiting.get(name)]
+    if found:
+        advice = f"let them name {served(resource.spec)}, or run a scheduler of that name"
+        return [Extra(WAITING, True, RENAMED, f"{'; '.join(found)}; {advice}")]
+    return [Extra(WAITING, False, conditions.AS_EXPECTED)] if names or before else []
+
+
+def _waits(name: str, pods: Sequence[str]) -> str:
+    more = f" and {len(pods) - SHOWN} more" if len(pods) > SHOWN else ""
+    return f"pods wait for {name}, which this resource no longer serves: {', '.join(pods[:SHOWN])}{more}"
 
 
 def _informer(spec: SchedulerSpec) -> Extra:
@@ -157,7 +189,7 @@ def values_of(resource: NUMAResourcesScheduler, replicas: int, image: model.Imag
     changes: dict[str, Any] = {
         "enabled": True,
         "mode": "secondary",
-        "name": spec.scheduler_name or kinds.PROFILE,
+        "name": served(spec),
         "replicas": replicas,
         "image": image,
         "verbosity": kinds.LOG_LEVELS.get(spec.log_level, 2),
@@ -199,15 +231,16 @@ def _notes(spec: SchedulerSpec, replicas: int, options: Options) -> list[str]:
     return notes
 
 
-def _status(spec: SchedulerSpec, rollout: Rollout, options: Options) -> Status:
-    period = _resync(spec)
+def _status(resource: NUMAResourcesScheduler, rollout: Rollout, options: Options) -> Status:
+    period, former = _resync(resource.spec), former_names(resource)
     related = [
         {"group": "", "resource": "namespaces", "name": options.namespace},
         {"group": "apps", "resource": "deployments", "namespace": options.namespace, "name": rollout.key.name},
     ]
     return {
         "deployment": {"namespace": options.namespace, "name": rollout.key.name},
-        "schedulerName": spec.scheduler_name or kinds.PROFILE,
+        "schedulerName": served(resource.spec),
+        **({FORMER: list(former)} if former else {}),
         "cacheResyncPeriod": "" if isinstance(period, Problem) else fields.duration_text(round(period)),
         "replicas": f"{rollout.ready}/{rollout.wanted}",
         "relatedObjects": related,

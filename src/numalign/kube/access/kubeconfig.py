@@ -142,6 +142,16 @@ def find_part(found: Sequence[tuple[str, Kubeconfig]], section: str, name: str, 
     )
 
 
+def _require_context(found: Sequence[tuple[str, Kubeconfig]], file: str, name: str) -> None:
+    """Names the contexts that there are to a caller who asked for another one."""
+    known = [each.name for _, config in found for each in config.contexts]
+    if name not in known:
+        there = ", ".join(map(errors.clipped, known[:MOST_NAMED])) or "none"
+        raise errors.BadObject("Kubeconfig", file, "--context", f"no context {errors.echo(name)}; there are: {there}")
+
+
+MOST_NAMED: Final = 10
+"""Contexts that an error names."""
 VARIABLE: Final = "KUBECONFIG"
 
 
@@ -162,6 +172,8 @@ def access(
     chosen = context or next((config.current_context for _, config in configs if config.current_context), "")
     if not chosen:
         raise errors.BadObject("Kubeconfig", first, "current-context", "is not set; name a context")
+    if context:
+        _require_context(configs, first, context)
     found = find_part(configs, "contexts", chosen, Part(first, "current-context", chosen))
     cluster = find_part(configs, "clusters", found.value.cluster, found)
     user = find_part(configs, "users", found.value.user, found) if found.value.user else Part(first, "users", User())

@@ -45,7 +45,7 @@ async def lead(
 
     `reporter`: the identity of events about the lease; None: no events."""
     await acquire(client, candidate)
-    LOG.info("%s became leader", candidate.identity)
+    LOG.info("%s became leader of lease %s", candidate.identity, candidate.place.full_name)
     writing = asyncio.ensure_future(_write_event(client, candidate, reporter, "became leader"))
     working = asyncio.ensure_future(work())
     renewing = asyncio.ensure_future(_renew_until_lost(client, candidate))
@@ -63,20 +63,42 @@ async def lead(
 
 
 async def acquire(client: Client, candidate: Election) -> None:
-    clock = client.sender.clock
+    clock, awaited = client.sender.clock, None
     while not await attempt(client, candidate):
+        if candidate.holder and candidate.holder != awaited:
+            awaited = candidate.holder
+            LOG.info("Waiting for lease %s, which %s holds", candidate.place.full_name, awaited)
         await clock.sleep(candidate.pause(clock.chance()))
 
 
 async def attempt(client: Client, candidate: Election, seconds: float = math.inf) -> bool:
     """Makes one attempt to acquire or renew the lease, within `seconds`; False: another candidate holds it."""
+    clock = client.sender.clock
     try:
-        async with client.sender.clock.timeout(min(seconds, max(1.0, candidate.terms.renew / 2))):
-            return await _attempted(client, candidate)
-    except (errors.KubeError, TimeoutError) as problem:
-        LOG.info("Failed to update lease: %s", str(problem) or "no answer in time")
+        async with clock.timeout(min(seconds, max(1.0, candidate.terms.renew / 2))):
+            found = await _attempted(client, candidate)
+    except errors.Conflict as problem:
+        # Another candidate was faster, which is how an election goes.
+        LOG.info("Failed to update lease: %s", problem)
         candidate.doubts()
         return False
+    except (errors.KubeError, TimeoutError) as problem:
+        if (lasted := candidate.outage.failed(clock.now())) is not None:
+            words, since = str(problem) or "no answer in time", f"; failing for {lasted:.0f} s" if lasted else ""
+            LOG.warning("Failed to update lease: %s%s%s", words, _hint(problem, candidate), since)
+        candidate.doubts()
+        return False
+    if (lasted := candidate.outage.worked(clock.now())) is not None:
+        LOG.info("Lease %s can be written again after %.0f s", candidate.place.full_name, lasted)
+    return found
+
+
+def _hint(problem: errors.KubeError | TimeoutError, candidate: Election) -> str:
+    if isinstance(problem, errors.NotFound):
+        return f"; create the namespace {candidate.place.namespace}, or set leaderElection.resourceNamespace"
+    if isinstance(problem, errors.Forbidden):
+        return "; the service account needs get, create and update of leases there"
+    return ""
 
 
 async def release(client: Client, candidate: Election) -> None:
@@ -88,7 +110,7 @@ async def release(client: Client, candidate: Election) -> None:
         async with client.sender.clock.timeout(candidate.terms.renew):
             await client.update(_target(lease), lease)
     except (errors.KubeError, TimeoutError) as problem:
-        LOG.info("Failed to release lease: %s", str(problem) or "no answer in time")
+        LOG.warning("Failed to release lease: %s", str(problem) or "no answer in time")
 
 
 async def _write_event(client: Client, candidate: Election, reporter: Reporter | None, what: str) -> None:

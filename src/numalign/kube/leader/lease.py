@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from numalign.api.objects.meta import ObjectMeta
 from numalign.kube.clock import microtime
+from numalign.kube.outage import Outage
 from numalign.kube.resources import Lease, LeaseSpec
 
 JITTER: Final = 1.2
@@ -50,6 +51,8 @@ class Election:
         self._seen_at = float("-inf")
         self._renewed_at = float("-inf")
         self._may_skip_look = False
+        self.outage = Outage()
+        """Of the writes to the lease."""
         self.follows_another = False
         """Whether another candidate was seen to hold the lease."""
 

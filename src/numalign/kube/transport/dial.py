@@ -237,6 +237,10 @@ Dial = Callable[[Server, ssl.SSLContext | None, float], Awaitable[Connection]]
 """Connects to the server, with TLS or without, within a number of seconds."""
 
 
+NO_TLS: Final = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST")
+"""What OpenSSL says of a server that answers without TLS."""
+
+
 class CannotConnect(Exception):
     """Nothing was sent to the server; the text names the step that failed."""
 
@@ -249,6 +253,11 @@ async def dial(server: Server, context: ssl.SSLContext | None, seconds: float) -
         raise CannotConnect(f"no connection to {server.authority} within {seconds:g} s") from None
     except ssl.SSLCertVerificationError as problem:
         raise CannotConnect(f"{server.authority} is not trusted: {problem.verify_message}") from None
+    except ssl.SSLError as problem:
+        # Its number is not one of the system's errors.
+        why = problem.reason or type(problem).__name__
+        hint = "; does the server speak TLS?" if why in NO_TLS else ""
+        raise CannotConnect(f"no TLS connection to {server.authority}: {why}{hint}") from None
     except OSError as problem:
         raise CannotConnect(f"no connection to {server.authority}: {_why(problem)}") from None
 

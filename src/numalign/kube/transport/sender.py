@@ -16,6 +16,7 @@ from numalign.api.errors import BadObject
 from numalign.kube import errors
 from numalign.kube.backoff import Exponential
 from numalign.kube.clock import Clock
+from numalign.kube.outage import SharedOutage
 from numalign.kube.request import Repeat, Request
 from numalign.kube.transport.auth import Access, Identity
 from numalign.kube.transport.connection import Broken, IncomingResponse, Response
@@ -88,6 +89,7 @@ class Sender:
         self, access: Access, clock: Clock, limits: Limits = DEFAULT_LIMITS, bucket: Bucket | None = None
     ) -> None:
         self.metrics = Metrics()
+        self.outage = SharedOutage()
         self.clock = clock
         self._access = access
         self._bucket = bucket

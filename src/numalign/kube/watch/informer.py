@@ -2,12 +2,12 @@
 
 The scheduler and the agent run one informer per resource as a task. `watch` decides the next step and `store` computes
 the changes; this module performs both. It ends only when it is cancelled or its handler raises: no answer of the server
-ends it. `Outage` limits what a long failure logs: its beginning, ever rarer reminders, and its end."""
+ends it. Failures are logged as `kube.outage` limits them; those of a server that cannot be reached are logged once for
+all informers of a client."""
 
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final, Generic, NoReturn, TypeVar, cast
 
 from msgspec import Struct
@@ -16,46 +16,11 @@ from numalign.api.errors import BadObject
 from numalign.kube import errors, lists, request
 from numalign.kube.client import Client
 from numalign.kube.lists import Unreadable
+from numalign.kube.outage import Outage
 from numalign.kube.resources import Named, Status, Target
 from numalign.kube.transport.connection import IncomingResponse
 from numalign.kube.watch.store import Change, ListedObjects, Store
 from numalign.kube.watch.watch import Follow, ListAll, Meaning, Wait, Watch
-
-FIRST_INTERVAL: Final = 15.0
-LONGEST_INTERVAL: Final = 900.0
-"""Seconds between two log lines: the first interval and the longest."""
-HEALTHY_SECONDS: Final = 120.0
-"""Seconds of success after which a failure starts a new outage."""
-
-
-@dataclass
-class Outage:
-    _since: float | None = None
-    _pause: float = FIRST_INTERVAL
-    _quiet_until: float = float("-inf")
-    _over: float = float("-inf")
-    _logged: bool = False
-
-    def failed(self, now: float) -> float | None:
-        """How long the outage has lasted, if it should be logged now."""
-        if self._since is None:
-            self._since = now
-            if now - self._over > HEALTHY_SECONDS:
-                self._pause, self._quiet_until = FIRST_INTERVAL, now
-        if now < self._quiet_until:
-            return None
-        self._logged = True
-        self._quiet_until, self._pause = now + self._pause, min(2 * self._pause, LONGEST_INTERVAL)
-        return now - self._since
-
-    def worked(self, now: float) -> float | None:
-        """How long the outage lasted, if it was logged."""
-        if self._since is None:
-            return None
-        lasted, logged = now - self._since, self._logged
-        self._since, self._over, self._logged = None, now, False
-        return lasted if logged else None
-
 
 T = TypeVar("T", bound=Named)
 
@@ -158,12 +123,19 @@ class Informer(Generic[T]):
         if self._left:
             return  # not a failure, after which a relist would back off
         now = self._sender.clock.now()
-        if (lasted := self._outage.failed(now)) is not None:
+        if isinstance(problem, errors.Unreachable):
+            lasted = self._sender.outage.failed(self._target.words, now)
+        else:
+            lasted = self._outage.failed(now)
+        if lasted is not None:
             LOG.warning("%s%s", problem, f"; failing for {lasted:.0f} s" if lasted else "")
         self._watch.failed(problem, now, self._sender.clock.chance())
 
     def _worked(self) -> None:
-        if (lasted := self._outage.worked(self._sender.clock.now())) is not None:
+        now = self._sender.clock.now()
+        lasted = self._sender.outage.worked(self._target.words, now)
+        lasted = max(filter(None, (lasted, self._outage.worked(now))), default=None)
+        if lasted is not None:
             LOG.info("%s: the API server answers again after %.0f s", self._target.words, lasted)
 
     async def _list_all(self) -> None:

@@ -36,6 +36,11 @@ class CPUTopology(Struct, frozen=True, dict=True):
         return self.cpus.bit_count() // len(self.cores) if self.cores else 0
 
     @cached_property
+    def most_threads(self) -> int:
+        """Of any core; 1 for a machine without CPUs."""
+        return max((threads.bit_count() for threads in self.cores.values()), default=1)
+
+    @cached_property
     def cpus_per_socket(self) -> int:
         return self.cpus.bit_count() // len(self.sockets) if self.sockets else 0
 

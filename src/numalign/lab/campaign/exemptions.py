@@ -68,21 +68,26 @@ def _lacked_devices(pod: PodHistory, lines: Sequence[HistoryLine]) -> Explanatio
     if pod.why not in NO_DEVICES or not pod.devices or pod.bound is None or pod.ended is None:
         return None
     known = pod.bound - LAST
-    offers = [line for line in lines if line.what == "offers" and line.node == pod.node and line.at <= known]
-    last = {line.why: line for line in offers}
+    offers = [line for line in lines if line.what == "offers" and line.node == pod.node and line.at <= pod.bound]
+    # The last one that was known for sure, or a later one that offers the devices and may have been known.
+    last = {line.why: line for line in offers if line.at <= known or _offers(line, pod)}
     parts = (f"{pod.node}/kubelet", f"{pod.node}/device-plugin")
     away = [
         (begun, ended)
         for begun, ended in history.absences(lines, parts)
         if begun <= pod.ended and ended >= pod.bound - REGISTERING
     ]
-    offered = all(each.devices.get(name, 0) >= count for each in last.values() for name, count in pod.devices.items())
+    offered = all(_offers(each, pod) for each in last.values())
     named = any(name in pod.words for name in (*pod.devices, CALL_FAILED))
     logged = tuple(each for each in lines if each.what == "lacks" and (each.name, each.node) == (pod.name, pod.node))
     if not away or not offered or not (named or logged):
         return None
     happened = _in_order((*_absence_lines(lines, parts, away), *logged))
     return Explanation("its devices were unavailable", tuple(last.values()), _life(pod, pod.ended, lines), happened)
+
+
+def _offers(line: HistoryLine, pod: PodHistory) -> bool:
+    return all(line.devices.get(name, 0) >= count for name, count in pod.devices.items())
 
 
 def _leftovers(

@@ -59,12 +59,13 @@ def _left(nodes: Iterable[str], reports: Iterable[str]) -> list[str]:
 
 
 KUBELET: Final = Path("kubelet")
-STATE: Final = tuple(KUBELET / file for file in (checkpoints.CPU, checkpoints.MEMORY, checkpoints.DEVICES))
+PLUGINS: Final = KUBELET / "device-plugins"
+STATE: Final = (KUBELET / checkpoints.CPU, KUBELET / checkpoints.MEMORY, PLUGINS / checkpoints.DEVICES)
 """The checkpoints, each in the folder where kubelets write it."""
 
 
 def _triggers(row: Raw) -> object:
-    return {"triggers": Path(row["path"]) in triggers.of_kubelet(KUBELET)}
+    return {"triggers": Path(row["path"]) in triggers.of_kubelet(KUBELET, PLUGINS)}
 
 
 def _is_elsewhere(path: Path) -> bool:
@@ -130,7 +131,7 @@ def _notified(row: Raw) -> object:
 
 async def _asks(file: Path, act: Callable[[], object]) -> bool:
     reasons: list[str] = []
-    watch = Watch(triggers.of_kubelet(file.parent / "kubelet", file), reasons.append)
+    watch = Watch(triggers.of_kubelet(file.parent / KUBELET, file.parent / PLUGINS, file), reasons.append)
     watch.open()
     try:
         act()

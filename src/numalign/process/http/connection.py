@@ -74,6 +74,8 @@ class Served:
         self.headers: Mapping[bytes, str] = {name.encode(): name for name in read}
         self.unsent = 0
         """Bytes that wait for all clients to read."""
+        self.received = 0
+        """Bytes of bodies whose rest is awaited, of all clients."""
 
 
 class Connection(asyncio.Protocol):
@@ -99,6 +101,7 @@ class Connection(asyncio.Protocol):
         """Since when bytes wait, and how many had been sent."""
         self._phase = NEW
         self._number = self._numbered = self._head_bytes = 0
+        self._body, self._size = list[bytes](), 0
         self.since = self._loop.time()
         """When the phase began."""
 
@@ -175,6 +178,7 @@ class Connection(asyncio.Protocol):
         self._waiting.clear()
         self._out.clear()
         self._count(-self.unsent)
+        self._drop_body()
         if pending is not None:
             pending.close()
 
@@ -228,8 +232,7 @@ class Connection(asyncio.Protocol):
         self._phase = HEAD
         self._target = b""
         self._headers: dict[str, str] = {}
-        self._body: list[bytes] = []
-        self._size = 0
+        self._drop_body()
 
     def on_url(self, url: bytes) -> None:
         self._target += url
@@ -252,9 +255,16 @@ class Connection(asyncio.Protocol):
 
     def on_body(self, body: bytes) -> None:
         self._size += len(body)
+        self._served.received += len(body)
         if self._size > self._limits.body_bytes:
             raise self._too_large()
+        if self._served.received > self._limits.all_body_bytes and self._served.received > self._size:
+            raise Refused(503, f"Requests of all clients exceed {self._limits.all_body_bytes} bytes; try again")
         self._body.append(body)
+
+    def _drop_body(self) -> None:
+        self._served.received -= self._size
+        self._body, self._size = [], 0
 
     def on_message_complete(self) -> None:
         is_free = self._pending is None and not self._waiting
@@ -262,6 +272,7 @@ class Connection(asyncio.Protocol):
         if self._closes:
             return
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
+        self._drop_body()
         self._closes = not (self._limits.idle_seconds and self._parser.should_keep_alive())
         request = Request(self._parser.get_method().decode(), self._target, self._headers, body)
         if is_free and not self._blocked:
@@ -304,6 +315,7 @@ class Connection(asyncio.Protocol):
             # The responses before it have not ended.
             return self._transport.abort()
         self._closes = True
+        self._drop_body()
         self._respond(None, self._served.application.refusal(code, why))
         self._flush()
         self._phase = CLOSING

@@ -11,6 +11,8 @@ class Limits(Struct, frozen=True, kw_only=True):
     every connection is being answered, the new client is disconnected."""
     body_bytes: int
     """A larger request is refused as soon as its Content-Length is known."""
+    all_body_bytes: int = 256 << 20
+    """Of all requests that are being received. A request beyond it is refused, and may be sent again."""
     head_bytes: int = 32 << 10
     """Request line and headers. Half the size always passes, one and a half never does."""
     head_seconds: float = 10.0

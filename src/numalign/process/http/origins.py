@@ -38,7 +38,7 @@ class Hosts:
             if len(self._known) < MOST_KNOWN:
                 self._known.add(host)
         if "origin" in headers or "sec-fetch-site" in headers:
-            return _foreign(host or "", headers.get("origin"), headers.get("sec-fetch-site", ""))
+            return foreign(host or "", headers.get("origin"), headers.get("sec-fetch-site", ""))
         return None
 
     def _accepts(self, host: str) -> bool:
@@ -51,7 +51,8 @@ def of_machine(address: str) -> Hosts:
     return Hosts((address, socket.gethostname(), *CLUSTER))
 
 
-def _foreign(host: str, origin: str | None, site: str) -> tuple[int, str] | None:
+def foreign(host: str, origin: str | None, site: str) -> tuple[int, str] | None:
+    """Why a request of a browser is not answered: a page of another site sent it."""
     if site.lower() not in OWN_SITE:
         return FORBIDDEN, "the request comes from a page of another site"
     if origin is not None and origin.lower().partition("://")[2] != host.lower():

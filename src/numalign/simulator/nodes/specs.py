@@ -68,6 +68,8 @@ class NodeSpec(Struct, frozen=True, kw_only=True):
     annotations: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
     publishing: Publishing = Publishing()
+    direct: bool = False
+    """Whether the agent offers direct mode and applies decisions; only with our agent's reports."""
     start_seconds: float = 1.0
     """Seconds from admission to the first container start."""
     stop_seconds: float = 0.5

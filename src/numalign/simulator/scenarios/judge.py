@@ -1,7 +1,8 @@
 """Judges a scenario from its history.
 
 `measures` are the numbers that expectations refer to. `broken` are violations in any scenario: a pod that is bound
-twice, or to a node that does not exist. Pure."""
+twice, or to a node that does not exist. `failures` is the verdict on a whole run; it includes a run that proves
+nothing, because no expectation is set or because calls of the scenario were refused. Pure."""
 
 import operator
 from collections import Counter
@@ -11,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from numalign.simulator.scenarios.history import HistoryEntry
-from numalign.simulator.scenarios.scenario import ANY_SCHEDULER, Expectation, Scenario
+from numalign.simulator.scenarios.scenario import ANY_SCHEDULER, SCHEDULERS, Expectation, Scenario
 
 COMPARISONS: Final[Mapping[str, Callable[[float, float], bool]]] = {
     "==": operator.eq,
@@ -28,13 +29,16 @@ MEASURES: Final = {
     "finished": "pods that completed",
     "failed": "pods that ran and failed",
     "rejected": "pods that their kubelet rejected",
+    "rejected-own": "rejected pods that name the scheduler of the run",
     "misaligned": "pods rejected with TopologyAffinityError",
     "running": "pods that run at the end",
     "pending": "pods that have no node at the end",
     "most-rejected": "rejected pods of the owner that has the most",
     "bounced-seconds": "time from the first rejection to the last",
-    "longest-wait": "longest time from a pod's creation to its start, of those that started",
+    "longest-wait": "longest time from creation to start, of pods that started",
 }
+SECONDS: Final = frozenset({"bounced-seconds", "longest-wait"})
+"""The measures that are times; all others count pods."""
 MISALIGNED: Final = "TopologyAffinityError"
 
 
@@ -57,8 +61,38 @@ class _Pod(Struct):
 
 def judge(scenario: Scenario, scheduler: str, lines: Sequence[HistoryEntry]) -> list[Violation]:
     """All violations when this scheduler played the scenario."""
-    expected = (*scenario.expect.get(ANY_SCHEDULER, ()), *scenario.expect.get(scheduler, ()))
-    return [*broken(lines), *missed(expected, measures(lines))]
+    return [*broken(lines), *missed(expected(scenario, scheduler), measures(lines, scheduler))]
+
+
+def expected(scenario: Scenario, scheduler: str) -> tuple[Expectation, ...]:
+    """What the scenario expects of this scheduler: of any, and of this one by name."""
+    return (*scenario.expect.get(ANY_SCHEDULER, ()), *scenario.expect.get(scheduler, ()))
+
+
+def failures(
+    scenario: Scenario, scheduler: str, lines: Sequence[HistoryEntry], refused: Sequence[str]
+) -> list[Violation]:
+    """Why a run does not count as passed; `refused` are the calls of the scenario that failed, as sentences."""
+    found = judge(scenario, scheduler, lines)
+    if refused:
+        more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
+        found.append(Violation("", f"a call of the scenario failed: {refused[0]}{more}"))
+    unserved = Counter(
+        line.scheduler for line in lines if line.what == "created" and line.scheduler not in ("", *SCHEDULERS)
+    )
+    for name, count in sorted(unserved.items()):
+        found.append(
+            Violation(
+                "", f"no scheduler {name} runs in a scenario, so {count} pods that name it stay pending; {_SERVED}"
+            )
+        )
+    if not expected(scenario, scheduler):
+        example = f"expect: {{{scheduler}: {{rejected: 0}}}}"
+        found.append(Violation("", f"nothing is expected of {scheduler}; write for example {example}"))
+    return found
+
+
+_SERVED: Final = f"a scenario runs {' and '.join(SCHEDULERS)}"
 
 
 def missed(expected: Iterable[Expectation], found: Mapping[str, float]) -> list[Violation]:
@@ -69,8 +103,8 @@ def missed(expected: Iterable[Expectation], found: Mapping[str, float]) -> list[
     ]
 
 
-def measures(lines: Sequence[HistoryEntry]) -> dict[str, float]:
-    """All numbers of `MEASURES`."""
+def measures(lines: Sequence[HistoryEntry], scheduler: str = "") -> dict[str, float]:
+    """All numbers of `MEASURES` of a run of this scheduler."""
     counts = Counter(line.what for line in lines)
     pods = _pods(lines)
     there = [pod for pod in pods.values() if not pod.ended]
@@ -84,6 +118,7 @@ def measures(lines: Sequence[HistoryEntry]) -> dict[str, float]:
         "finished": counts["finished"],
         "failed": counts["failed"],
         "rejected": len(rejected),
+        "rejected-own": sum(line.scheduler == scheduler for line in rejected),
         "misaligned": sum(line.why == MISALIGNED for line in rejected),
         "running": sum(pod.started is not None for pod in there),
         "pending": sum(not pod.node for pod in there),
@@ -91,6 +126,26 @@ def measures(lines: Sequence[HistoryEntry]) -> dict[str, float]:
         "bounced-seconds": rejected[-1].at - rejected[0].at if rejected else 0.0,
         "longest-wait": max(waits, default=0.0),
     }
+
+
+class LongestWait(Struct, frozen=True):
+    """The pod that waited longest for a node, and the last reason that its scheduler wrote on it."""
+
+    pod: str
+    seconds: float
+    reason: str
+    """Empty where no scheduler refused the pod."""
+
+
+def longest_wait(lines: Sequence[HistoryEntry]) -> LongestWait | None:
+    """Of the pods that started; None where none did."""
+    waits = {uid: pod.started - pod.created for uid, pod in _pods(lines).items() if pod.started is not None}
+    if not waits:
+        return None
+    uid = max(waits, key=lambda each: waits[each])
+    name = next(_named(line) for line in lines if line.uid == uid)
+    reasons = [line.words for line in lines if line.uid == uid and line.what == "refused"]
+    return LongestWait(name, waits[uid], reasons[-1] if reasons else "")
 
 
 def broken(lines: Sequence[HistoryEntry]) -> list[Violation]:

@@ -31,9 +31,11 @@ KEYS: Final = (
     "labels",
     "taints",
     "reports",
+    "mode",
     "starts",
     "boots",
 )
+MODES: Final = ("predict", "direct")
 TAINT_KEYS: Final = ("key", "value", "effect")
 EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 REPORT_KEYS: Final = ("as", "period", "onChange", "window", "lag", "lost", "stale", "repeated", "garbage", "restarted")
@@ -81,6 +83,7 @@ def read(group: Field, machine: MachineByName = preset) -> Iterator[NodeSpec]:
         labels={name: fields.text(each) for name, each in fields.entries(group.at("labels"))},
         taints=tuple(_taint(each) for each in fields.items(group.at("taints"))),
         publishing=_publishing(group.at("reports")),
+        direct=group.at("mode").given and fields.one_of(group.at("mode"), MODES, "") == "direct",
         start_seconds=_seconds(group.at("starts"), 1.0),
         boot_seconds=_seconds(group.at("boots"), 60.0),
     )

@@ -5,22 +5,25 @@ load into creations and deletions in time. They are drawn from a seed, so that a
 that name no scheduler get the one that plays."""
 
 import random
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final
 
 from msgspec import Struct
 
 from numalign.api.objects.pod import DEFAULT_SCHEDULER
 from numalign.scheduler import profiles
+from numalign.scheduler.main import Scheduler
 from numalign.simulator import cluster, schedulers, virtualtime
 from numalign.simulator.apiserver.storage import resources
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import Resource
 from numalign.simulator.apiserver.verbs.api import Api, Patch
+from numalign.simulator.clock import Clock
 from numalign.simulator.cluster import Cluster
 from numalign.simulator.nodes import workloads
 from numalign.simulator.nodes.node import SimulatedNode
+from numalign.simulator.scenarios import durations
 from numalign.simulator.scenarios.durations import Span
 from numalign.simulator.scenarios.history import HistoryEntry, HistoryRecorder
 from numalign.simulator.scenarios.scenario import CreatedObjects, Deletion, Fault, PodKind, PodStream, Scenario, Traffic
@@ -107,7 +110,7 @@ Progress = Callable[[float], None]
 
 
 class PlayResult(Struct, frozen=True):
-    """`refused` holds the calls of the scenario that the API server rejected, as sentences."""
+    """`refused` holds the calls of the scenario that failed, as sentences."""
 
     lines: list[HistoryEntry]
     refused: list[str]
@@ -128,10 +131,8 @@ async def _played(
     scenario: Scenario, scheduler: str, seed: int, progress: Progress, at_end: Callable[[Cluster], None]
 ) -> PlayResult:
     clock = virtualtime.clock(random.Random(f"{seed}/clock"))
-    chances = random.Random(f"{seed}/{scheduler}")
-    async with cluster.running(scenario.nodes, clock, random.Random(seed)) as embedded, AsyncExitStack() as stack:
-        if scheduler == profiles.NAME:
-            await stack.enter_async_context(embedded.scheduled_by(schedulers.zone_aware(chances)))
+    async with staged(scenario, scheduler, seed, clock) as stage:
+        embedded = stage.cluster
         recorder = HistoryRecorder(embedded.api)
         refused = await perform(scenario, embedded, scheduler, seed, progress)
         recorder.stop()
@@ -139,13 +140,36 @@ async def _played(
         return PlayResult(recorder.lines, refused)
 
 
+class Stage(Struct, frozen=True):
+    """A cluster for a scenario, and our scheduler where it plays."""
+
+    cluster: Cluster
+    zone_aware: Scheduler | None
+
+
+@asynccontextmanager
+async def staged(
+    scenario: Scenario, scheduler: str, seed: int, clock: Clock, authority: str = ""
+) -> AsyncIterator[Stage]:
+    """Runs the cluster of a scenario until the block ends. All random choices come from the seed and the clock's."""
+    chances = random.Random(f"{seed}/{scheduler}")
+    running = cluster.running(scenario.nodes, clock, random.Random(seed), authority=authority)
+    async with running as embedded, AsyncExitStack() as stack:
+        zone_aware = None
+        if scheduler == profiles.NAME:
+            zone_aware = await stack.enter_async_context(embedded.scheduled_by(schedulers.zone_aware(chances)))
+        yield Stage(embedded, zone_aware)
+
+
 async def perform(
     scenario: Scenario, embedded: Cluster, scheduler: str, seed: int, progress: Progress = lambda at: None
 ) -> list[str]:
-    """Performs the load and the faults on a running cluster, until the scenario ends. Returns the rejected calls."""
+    """Performs the load and the faults on a running cluster, until the scenario ends. Returns the failed calls."""
     clock, refused = embedded.clock, list[str]()
     begun = clock.now()
     for at, act in sorted(_acts(scenario, scheduler, seed, embedded), key=lambda pair: pair[0]):
+        if at > scenario.lasts:
+            break
         await clock.sleep(max(0.0, begun + at - clock.now()))
         progress(at)
         try:
@@ -154,6 +178,9 @@ async def perform(
             refused.append(f"at {at:g} s: {refusal}")
     await clock.sleep(max(0.0, begun + scenario.lasts - clock.now()))
     progress(scenario.lasts)
+    late = sum(call.at > scenario.lasts for call in calls(scenario.traffic, scheduler, seed))
+    if late:
+        refused.append(f"{late} pods would arrive after the end at {durations.text(scenario.lasts)}; make lasts longer")
     return refused
 
 

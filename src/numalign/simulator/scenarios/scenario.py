@@ -7,11 +7,15 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
+from numalign.api.objects.pod import DEFAULT_SCHEDULER
+from numalign.api.schedulerconfig import configuration
 from numalign.simulator.nodes.specs import NodeSpec
 from numalign.simulator.scenarios.durations import Span
 from numalign.simulator.trees import Tree
 
 ANY_SCHEDULER: Final = "any"
+SCHEDULERS: Final = (DEFAULT_SCHEDULER, configuration.NAME)
+"""The schedulers that can play a scenario."""
 
 REVERSED: Final[Mapping[str, str]] = {
     "stop-kubelet": "start-kubelet",
@@ -100,5 +104,7 @@ class Scenario(Struct, frozen=True, kw_only=True):
     faults: tuple[Fault, ...] = ()
     expect: Mapping[str, tuple[Expectation, ...]] = field(default_factory=dict)
     """The expectations by scheduler name; `any` means all schedulers."""
+    notes: Mapping[str, str] = field(default_factory=dict)
+    """What a reader should know about the numbers of a scheduler, by its name."""
     written: Any = None
     """The mapping that it was read from."""

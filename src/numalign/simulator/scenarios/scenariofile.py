@@ -1,4 +1,4 @@
-"""Reads scenario files into `Story` values.
+"""Reads scenario files into `Scenario` values.
 
 The catalogue and the command line parse the YAML and pass the mapping to `read`; docs/use/scenarios.md describes the
 format. Every error is a BadObject with file and field, including unknown keys, because a misspelt key would change the
@@ -29,7 +29,7 @@ from numalign.simulator.scenarios.scenario import (
 from numalign.simulator.trees import Tree
 
 KIND: Final = "Scenario"
-KEYS: Final = ("name", "title", "about", "seed", "lasts", "nodes", "traffic", "faults", "expect")
+KEYS: Final = ("name", "title", "about", "seed", "lasts", "nodes", "traffic", "faults", "expect", "notes")
 STREAM_KEYS: Final = ("at", "pods", "every", "lifetime", "namespace", "mix")
 CHOICE_KEYS: Final = ("name", "weight", "labels", "annotations", "spec")
 OBJECT_KEYS: Final = ("at", "objects")
@@ -50,7 +50,7 @@ def read(value: object, source: str, machine: nodegroups.MachineByName = nodegro
     nodes = tuple(node for group in fields.items(file.at("nodes")) for node in nodegroups.read(group, machine))
     if not nodes:
         raise file.at("nodes").bad("no node; a scenario needs at least one")
-    return Scenario(
+    read = Scenario(
         name=_name(file.at("name")),
         title=fields.text(file.at("title")),
         about=_text(file.at("about")),
@@ -59,9 +59,12 @@ def read(value: object, source: str, machine: nodegroups.MachineByName = nodegro
         nodes=_distinct(file.at("nodes"), nodes),
         traffic=tuple(_traffic(each) for each in fields.items(file.at("traffic"))),
         faults=tuple(fault for each in fields.items(file.at("faults")) for fault in _faults(each, nodes)),
-        expect={name: tuple(_expectations(each)) for name, each in fields.entries(file.at("expect"))},
+        expect={name: tuple(_expectations(each)) for name, each in _by_scheduler(file.at("expect"))},
+        notes={name: fields.text(each) for name, each in _by_scheduler(file.at("notes"))},
         written=value,
     )
+    _require_in_time(file, read.lasts)
+    return read
 
 
 def _distinct(field: Field, nodes: tuple[NodeSpec, ...]) -> tuple[NodeSpec, ...]:
@@ -71,6 +74,27 @@ def _distinct(field: Field, nodes: tuple[NodeSpec, ...]) -> tuple[NodeSpec, ...]
             raise field.bad(f"two nodes have the name {node.name}; give each group a unique name")
         seen.add(node.name)
     return nodes
+
+
+def _require_in_time(file: Field, lasts: float) -> None:
+    """Refuses load and faults that begin after the end: they would never happen."""
+    for part in ("traffic", "faults"):
+        for each in fields.items(file.at(part)):
+            if _at(each) > lasts:
+                end = durations.text(lasts)
+                raise each.at("at").bad(f"{durations.text(_at(each))} is after the end of the scenario; lasts is {end}")
+
+
+def _by_scheduler(field: Field) -> Iterator[tuple[str, Field]]:
+    known = (scenario.ANY_SCHEDULER, *scenario.SCHEDULERS)
+    for name, each in fields.entries(field):
+        if name in judge.MEASURES:
+            raise field.unknown(
+                name, f"belongs to a scheduler; write for example {{any: {{{name}: {errors.echo(each.value)}}}}}"
+            )
+        if name not in known:
+            raise field.unknown(name, f"no scheduler of this name plays scenarios; {fields.suggestion(name, known)}")
+        yield name, each
 
 
 def _traffic(field: Field) -> Traffic:

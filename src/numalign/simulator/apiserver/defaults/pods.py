@@ -13,7 +13,7 @@ from numalign.api.objects.pod import Pod
 from numalign.simulator import trees
 from numalign.simulator.apiserver.defaults import podspecs
 from numalign.simulator.apiserver.storage import errors
-from numalign.simulator.apiserver.storage.resources import PODS, PRIORITYCLASSES, SERVICEACCOUNTS
+from numalign.simulator.apiserver.storage.resources import PODS, PRIORITYCLASSES, RUNTIMECLASSES, SERVICEACCOUNTS
 from numalign.simulator.apiserver.storage.store import ObjectReader
 from numalign.simulator.trees import Tree
 
@@ -28,6 +28,7 @@ TOLERATION_SECONDS: Final = 300
 NODE_TAINTS: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 GATED: Final = "Scheduling is blocked due to non-empty scheduling gates"
 NO_OVERHEAD: Final = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
+OTHER_OVERHEAD: Final = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
 
 
 def resolve_priority(pod: Tree, lookup: ObjectReader) -> None:
@@ -114,12 +115,41 @@ def _completed(data: bytes) -> tuple[bytes, str]:
 
 def _admit_new(pod: Tree, qos_class: str, lookup: ObjectReader) -> None:
     """What happens to a new pod only."""
-    spec = pod["spec"]
-    if spec.get("overhead"):
-        raise errors.forbidden(PODS, pod["metadata"].get("name", ""), NO_OVERHEAD)
     _set_service_account(pod, lookup)
     resolve_priority(pod, lookup)
+    _apply_runtime_class(pod, lookup)
     pod["status"] = _first_status(pod, qos_class)
+
+
+def _apply_runtime_class(pod: Tree, lookup: ObjectReader) -> None:
+    """Sets the overhead of the pod's runtime class, and where its pods may run."""
+    spec, name = pod["spec"], pod["metadata"].get("name", "")
+    wanted = spec.get("runtimeClassName")
+    found = lookup(RUNTIMECLASSES, wanted) if wanted else None
+    if wanted and found is None:
+        raise errors.forbidden(PODS, name, f'pod rejected: RuntimeClass "{wanted}" not found')
+    overhead, given = ((found or {}).get("overhead") or {}).get("podFixed"), spec.get("overhead")
+    if overhead is None:
+        if given:
+            raise errors.forbidden(PODS, name, NO_OVERHEAD)
+    else:
+        spec["overhead"] = dict(overhead)
+        podspecs.canonicalise(spec, "overhead")
+        if given and given != spec["overhead"]:
+            raise errors.forbidden(PODS, name, OTHER_OVERHEAD)
+    _narrow(spec, name, (found or {}).get("scheduling") or {})
+
+
+def _narrow(spec: Tree, name: str, scheduling: Tree) -> None:
+    for key, value in (scheduling.get("nodeSelector") or {}).items():
+        own = spec.setdefault("nodeSelector", {}).setdefault(key, value)
+        if own != value:
+            why = f"runtimeClass.scheduling.nodeSelector[{key}] = {value}; pod.spec.nodeSelector[{key}] = {own}"
+            raise errors.forbidden(PODS, name, f"conflict: {why}")
+    known = spec.get("tolerations") or []
+    more = [each for each in scheduling.get("tolerations") or () if each not in known]
+    if more:
+        spec["tolerations"] = [*known, *more]
 
 
 def _keep_admitted(spec: Tree, before: Tree) -> None:

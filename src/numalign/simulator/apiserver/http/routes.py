@@ -11,7 +11,7 @@ from numalign.process.http.messages import Request, Response
 from numalign.simulator import trees
 from numalign.simulator.apiserver.http import bodies, nonresource, options, requests, responses
 from numalign.simulator.apiserver.http.requests import RequestInfo, WatchRequest
-from numalign.simulator.apiserver.storage import errors
+from numalign.simulator.apiserver.storage import errors, resources
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import PODS, REVIEWS, Resource
 from numalign.simulator.apiserver.verbs import create, delete, patch, strategy, subresources, update
@@ -34,6 +34,8 @@ DONE: Final = trees.encoded({"kind": "Status", "apiVersion": "v1", "metadata": {
 TOO_DEEP: Final = "the body of the request is nested too deeply"
 MAX_WATCH_SECONDS: Final = 1800.0
 MAX_CACHED_PATHS: Final = 1000
+STORED_ONLY: Final = frozenset({resources.STATEFULSETS, resources.CRONJOBS, resources.RESOURCEQUOTAS})
+"""Kinds that users expect a controller to act on; here none does."""
 # Subresources that would need a kubelet.
 UNSERVED: Final = frozenset({"log", "exec", "attach", "portforward", "proxy", "token", "ephemeralcontainers", "resize"})
 
@@ -158,6 +160,11 @@ class Router:
         if resource in REVIEWS:
             return responses.tree_response(request, nonresource.review(resource, tree, self.state.clock.rfc3339()), 201)
         warnings = bodies.field_warnings(self.state, request, resource, tree)
+        if resource in STORED_ONLY:
+            warnings = [
+                *warnings,
+                f"the embedded cluster stores {resource.kind} objects, and no controller acts on them",
+            ]
         _set_identity(tree, info)
         entry = create.create_object(self.state, resource, tree, written)
         return _with_warnings(responses.object_response(self.state, request, resource, entry, 201), warnings)

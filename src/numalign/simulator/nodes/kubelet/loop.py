@@ -139,6 +139,8 @@ class KubeletLoop:
         uid, env = pod.metadata.uid, self._env
         ready_at = env.clock.now() + self._node_state.spec.start_seconds
         self.lives[uid] = PodLife(pod, ready_at, env.workload)
+        if self._node_state.direct is not None:
+            self._node_state.direct.admit(pod)
         self._happened("allocated")
         self._advance(uid, said_before=False)
 
@@ -171,7 +173,10 @@ class KubeletLoop:
                 uid, name = life.uid, move.container
                 node_state.state = admission.container_started(node_state.kubelet, node_state.state, uid, name)
                 node_state.state, _ = admission.late_devices(node_state.kubelet, node_state.state, uid, name)
-        if changes and qos.of(life.pod) is qos.QoS.GUARANTEED:
+            if node_state.direct is not None:
+                note = node_state.direct.started if move.what == "started" else node_state.direct.ended
+                note(life.uid, move.container)
+        if changes and (node_state.direct is not None or qos.of(life.pod) is qos.QoS.GUARANTEED):
             self._happened("container")
 
     def _settle(self, life: PodLife) -> None:
@@ -190,6 +195,8 @@ class KubeletLoop:
         if timer is not None:
             timer.cancel()
         del self.lives[uid]
+        if self._node_state.direct is not None:
+            self._node_state.direct.gone(uid)
         self._deleted.discard(uid)
         self._gone.discard(uid)
 
@@ -205,6 +212,8 @@ class KubeletLoop:
         """The machine stops, and all containers with it."""
         now, spec = self._env.clock.now(), self._node_state.spec
         self.stop()
+        if self._node_state.direct is not None:
+            self._node_state.direct.stopped()
         for life in self.lives.values():
             life.reboot(now, now + spec.boot_seconds + spec.start_seconds)
 

@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
+from numalign.api.nrt import publishers
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.nodes.environment import NodeChange, NodeEnvironment, TimerEntry
@@ -65,6 +66,7 @@ class Exporter:
         "_node_uid",
         "_queued",
         "_reported",
+        "_reported_at",
         "_write_after",
         "_writer",
         "running",
@@ -114,6 +116,7 @@ class Exporter:
         self._write_after = 0.0
         self._reported: NodeTopology | None = None
         """The report that it last wrote, as far as it knows."""
+        self._reported_at = 0.0
         self._before: Tree | None = None
         """The report before the last one."""
 
@@ -165,13 +168,13 @@ class Exporter:
         if _falls(publishing.faults.restarted, chances.random):
             return self.restart()
         topology = reports.seen(self._node_state, publishing.publisher)
-        if self._behaviour.skips_equal and topology == self._reported and self._still_there(trigger):
+        if self._behaviour.skips_equal and topology == self._reported and self._is_current(trigger):
             return None
         tree = self._formed(topology, trigger)
         stale = self._before if _falls(publishing.faults.stale, chances.random) else None
         self._before = tree if publishing.faults.stale else None
         if not _falls(publishing.faults.dropped, chances.random):
-            self._reported = topology
+            self._reported, self._reported_at = topology, self._env.clock.now()
             self._send(stale or tree)
 
     def _look_afterwards(self, trigger: Trigger) -> None:
@@ -183,12 +186,19 @@ class Exporter:
         del self._entries["afterwards"]
         self._look(trigger)
 
-    def _still_there(self, trigger: Trigger) -> bool:
-        return trigger == "reactive" or self._writer.is_there()
+    def _is_current(self, trigger: Trigger) -> bool:
+        """Whether a report that says the same is there, with a heartbeat that lasts until the next look."""
+        if trigger == "reactive":
+            return True
+        due = self._reported_at + publishers.HEARTBEAT_SECONDS - self._node_state.spec.publishing.period
+        return self._env.clock.now() < due and self._writer.is_there()
 
     def _formed(self, topology: NodeTopology, trigger: Trigger) -> Tree:
         publishing, chances = self._node_state.spec.publishing, self._env.chances
         tree = reports.body(topology, publishing.publisher, chances)
+        if publishing.publisher == "agent":
+            beat = {publishers.HEARTBEAT: self._env.clock.rfc3339()}
+            tree["metadata"]["annotations"] = tree["metadata"].get("annotations", {}) | beat
         if publishing.publisher == "rte":
             tree["metadata"].setdefault("annotations", {})[reports.UPDATE] = trigger
         if publishing.faults.without:

@@ -17,10 +17,11 @@ import msgspec
 
 from numalign.agent.inventory.inventory import Mode
 from numalign.agent.publish import forms
+from numalign.api.attributes.directmode import FEATURES, DirectMode
 from numalign.api.decode import structs
 from numalign.api.nrt import publishers, wire
 from numalign.api.nrt.nodetopology import NodeTopology
-from numalign.kubelet.report import plainreport, report
+from numalign.kubelet.report import directreport, plainreport, report
 from numalign.simulator import trees
 from numalign.simulator.apiserver.storage.errors import StatusError
 from numalign.simulator.apiserver.storage.resources import NAMESPACES
@@ -36,7 +37,12 @@ MODES: Final[Mapping[PublisherKind, Mode]] = {"agent": "own", "rte": "rte", "nfd
 
 def seen(node_state: NodeState, publisher: PublisherKind) -> NodeTopology:
     """The report that the publisher computes from the node's current state."""
-    node_type = node_state.node_type
+    node_type, runtime = node_state.node_type, node_state.direct
+    if runtime is not None and publisher == "agent":
+        kubelet = node_state.kubelet
+        mode = DirectMode(frozenset(FEATURES))
+        plain = _seen(node_state, publisher)
+        return directreport.advertised(plain, kubelet.machine, kubelet.settings, mode, runtime.applied)
     if node_state.state is not node_type.empty:
         return _seen(node_state, publisher)
     if publisher not in node_type.reports:
