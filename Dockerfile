@@ -32,11 +32,11 @@ RUN python3 tools/imagetree.py /opt/numalign
 
 # --- What the scheduler adds, in /opt/fast ---------------------------------------------------------------------------
 FROM build AS fast
-COPY requirements/fast.txt requirements/
+COPY requirements/fast.txt requirements/dashboard.txt requirements/
 RUN --mount=type=cache,target=/var/cache/pip \
     --mount=type=secret,id=pip,target=/etc/pip.conf --mount=type=secret,id=certificates,target=/etc/pip.pem \
     /opt/build/bin/pip --python /opt/numalign install --no-compile --require-hashes --only-binary :all: --prefix /opt/fast \
-    -r requirements/fast.txt \
+    -r requirements/fast.txt -r requirements/dashboard.txt \
  && python3 tools/imagetree.py /opt/fast
 COPY tools/precompile.py tools/
 # The kernel as machine code for every CPU of the architecture: what the image's own settings ask for.

@@ -6,6 +6,8 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # Only wheels: building a source archive would fetch and run build requirements that no file pins.
 PINNED := $(PIP) install --require-hashes --only-binary :all:
+# Tests that share a server run in one process, so that it is started once.
+PARALLEL := $(BIN)/python -m pytest -n auto --dist loadgroup
 PINS   := $(wildcard requirements/*.txt)
 LOCK    = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
           --no-header --no-emit-index-url --no-emit-find-links
@@ -16,28 +18,37 @@ INSTALLED := $(VENV)/.installed
 DEV_READY := $(VENV)/.dev
 PEERS_READY := $(VENV)/.peers
 
+# Where Python is asked not to keep bytecode, each of the hundreds of processes of a test run compiles all modules.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
-.PHONY: help system install demo test test-slow lint format bench picture lock apifields rbac chart audit sbom dist image go clean
+.PHONY: help system install demo test test-python test-slow test-e2e lint format bench picture screenshots lock apifields rbac chart audit sbom dist image go clean
 
 help:  ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 system:  ## Install the Debian packages that some tests and `make image` need, as root: PURPOSES="image containers"
 	@$(PYTHON) tools/system.py $(PURPOSES)
 
 install: $(INSTALLED)  ## Make .venv and install numalign and its development kit into it
 
-demo: install  ## Show what numalign does, in a few seconds; KEEP=1 leaves the cluster up for kubectl
+demo: install  ## Show what numalign does (seconds, once it is installed); KEEP=1 leaves the cluster up for kubectl
 	@$(BIN)/numalign demo $(if $(filter-out 0,$(KEEP)),--keep)
 
 # On a desk nothing is installed unasked: tests whose packages are missing are skipped, and say so.
 test: $(if $(filter true,$(CI)),system) lint  ## Run the linters, then all tests that are not slow; those on real kubelets last, and one by one
-	$(BIN)/python -m pytest -n auto --ignore=tests/lab
+	$(PARALLEL) --ignore=tests/lab
 	$(BIN)/python -m pytest tests/lab
 
+test-python: $(DEV_READY) $(PEERS_READY)  ## Run the tests that need nothing but Python
+	$(PARALLEL) -m "not slow and not built" --ignore=tests/lab
+
 test-slow: $(DEV_READY) $(PEERS_READY)  ## Run the long campaigns only
-	$(BIN)/python -m pytest -n auto -m slow --ignore=tests/lab
+	$(PARALLEL) -m slow --ignore=tests/lab
 	$(BIN)/python -m pytest -m slow tests/lab
+
+test-e2e: install  ## Run Kubernetes' own scheduling tests with kube-scheduler and with numalign, as root: 45 minutes
+	$(BIN)/numalign lab e2e --page docs/compatibility/upstream-e2e.md
 
 lint: $(DEV_READY) $(PEERS_READY)  ## Check style, format, types and layers
 	$(BIN)/ruff check
@@ -55,8 +66,11 @@ bench: install $(PEERS_READY)  ## Measure against peers and limits: BENCH=name F
 picture: $(DEV_READY)  ## Draw docs/demo.svg again from what the demo prints
 	$(BIN)/python docs/draw_demo.py
 
+screenshots: $(DEV_READY)  ## Take the pictures of docs/use/dashboard.md again, with Debian's chromium
+	SCREENSHOTS=docs/use/images $(BIN)/python -m pytest -q tests/browser/test_screenshots.py
+
 lock:  ## Pin the newest requirements again (needs uv)
-	cd requirements && for name in build runtime tls fast dev peers go; do $(LOCK) $$name.in --output-file $$name.txt || exit; done
+	cd requirements && for name in build runtime tls dashboard fast tracing dev peers go; do $(LOCK) $$name.in --output-file $$name.txt || exit; done
 
 apifields: install  ## Make the table of API fields again: OPENAPI=folder of /openapi/v3 documents
 	$(BIN)/python tools/apifields.py $(OPENAPI)
@@ -64,7 +78,7 @@ apifields: install  ## Make the table of API fields again: OPENAPI=folder of /op
 rbac: install  ## Write examples/rbac.yaml again from the rights of our programs
 	$(BIN)/python tools/rbacmanifest.py
 
-chart: install  ## Write the generated parts of charts/numalign again: schema, rights, presets, definitions
+chart: install  ## Write the generated parts of charts/numalign again: schema, rights, presets, definitions, alerts, dashboard
 	$(BIN)/python tools/chart.py
 
 audit: $(DEV_READY)  ## Look for known vulnerabilities of pinned packages; without network AUDIT_DB=OSV export for PyPI
@@ -99,14 +113,15 @@ $(VENV_MADE):
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(INSTALLED): requirements/build.txt requirements/runtime.txt requirements/tls.txt requirements/fast.txt pyproject.toml devkit/pyproject.toml $(VENV_MADE)
-	$(PINNED) -r requirements/build.txt -r requirements/runtime.txt -r requirements/tls.txt \
-	  -r requirements/fast.txt
-	$(PIP) install --no-deps --no-build-isolation --editable . --editable ./devkit
+$(INSTALLED): requirements/build.txt requirements/runtime.txt requirements/tls.txt requirements/dashboard.txt requirements/fast.txt pyproject.toml devkit/pyproject.toml $(VENV_MADE)
+	@echo "Installing numalign into $(VENV); the first time this takes about half a minute"
+	@$(PINNED) -r requirements/build.txt -r requirements/runtime.txt -r requirements/tls.txt \
+	  -r requirements/dashboard.txt -r requirements/fast.txt
+	@$(PIP) install --no-deps --no-build-isolation --editable . --editable ./devkit
 	@touch $@
 
-$(DEV_READY): requirements/dev.txt $(INSTALLED)
-	$(PINNED) -r requirements/dev.txt
+$(DEV_READY): requirements/dev.txt requirements/tracing.txt $(INSTALLED)
+	$(PINNED) -r requirements/dev.txt -r requirements/tracing.txt
 	@touch $@
 
 $(PEERS_READY): requirements/peers.txt $(INSTALLED)

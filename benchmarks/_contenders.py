@@ -32,13 +32,19 @@ def limit(served: Served, namespace: str, nodes: int, *, bare: bool = False) -> 
     return Contender("bare binds" if bare else "Binding + Event", command, waits=False)
 
 
-def ours(served: Served) -> Contender:
+def ours(served: Served, *, recorded: bool = False) -> Contender:
     program = shutil.which("numalign", path=str(Path(sys.executable).parent)) or "numalign"
-    return Contender("numalign", (program, "scheduler", "run", "--kubeconfig", str(served.kubeconfig), "--port", "0"))
+    command = (program, "scheduler", "run", "--kubeconfig", str(served.kubeconfig), "--port", "0")
+    return Contender("numalign", (*command, "--record", str(served.folder / "recording")) if recorded else command)
 
 
 def stock(served: Served) -> Contender:
     return _go(served, "kube-scheduler", {"schedulerName": "stock"})
+
+
+def extended(served: Served, entry: dict[str, Any]) -> Contender:
+    """kube-scheduler, which asks the extender of that entry."""
+    return _go(served, "kube-scheduler", {"schedulerName": "extended"}, extenders=[entry])
 
 
 def reference(served: Served) -> Contender:
@@ -51,7 +57,7 @@ def reference(served: Served) -> Contender:
     return _go(served, "reference-scheduler", profile)
 
 
-def _go(served: Served, binary: str, profile: dict[str, Any]) -> Contender:
+def _go(served: Served, binary: str, profile: dict[str, Any], **more: Any) -> Contender:
     (built,) = build.build(build.chosen([binary]), lambda _: None)
     name = str(profile["schedulerName"])
     config = {
@@ -60,6 +66,7 @@ def _go(served: Served, binary: str, profile: dict[str, Any]) -> Contender:
         "clientConnection": {"kubeconfig": str(served.kubeconfig), "qps": UNLIMITED, "burst": UNLIMITED},
         "leaderElection": {"leaderElect": True, "resourceName": name, "resourceNamespace": "kube-system"},
         "profiles": [profile],
+        **more,
     }
     file = served.folder / f"{name}.json"
     file.write_bytes(msgspec.json.encode(config))

@@ -1,5 +1,6 @@
-"""Writes the parts of charts/numalign that the deploy room knows: the schema of the values, rights, presets, alerts and
-CustomResourceDefinitions. `make chart` runs it after these change; a test says when that is needed."""
+"""Writes the parts of charts/numalign that the deploy room knows: the schema of the values, rights, presets, alerts,
+dashboard and CustomResourceDefinitions; alerts and dashboard also as files in examples. `make chart` runs it after
+these change; a test says when that is needed."""
 
 import json
 import re
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import yaml
 
 from numalign import __version__
 from numalign.deploy import alerts, crds, dashboard, presets, rights
@@ -16,6 +18,8 @@ from numalign.deploy.operator import crds as operator
 from numalign.deploy.rights import Holder, Right
 
 CHART = Path(__file__).parents[1] / "charts/numalign"
+EXAMPLES = CHART.parents[1] / "examples"
+RULES_HEAD = "# Alerting rules for Prometheus, as rule_files take them; `make chart` writes them.\n"
 
 
 def files() -> dict[Path, str]:
@@ -38,6 +42,9 @@ def files() -> dict[Path, str]:
     return {CHART / name: json.dumps(content, indent=2) + "\n" for name, content in made.items()} | {
         # The text of a ConfigMap, as `render` writes it.
         CHART / "files/dashboard.json": common.json_text(dashboard.dashboard()) + "\n",
+        # For Prometheus and Grafana that Helm does not manage.
+        EXAMPLES / "prometheus-rules.yaml": RULES_HEAD + yaml.safe_dump(alerts.group(), sort_keys=False, width=1000),
+        EXAMPLES / "grafana-dashboard.json": common.json_text(dashboard.dashboard()) + "\n",
         CHART / "Chart.yaml": chart((CHART / "Chart.yaml").read_text()),
     }
 

@@ -13,12 +13,14 @@ from py_compile import PycInvalidationMode
 from typing import Final
 
 FOLDERS: Final = ("tests",)
+UNUSED: Final = ("/numba/cuda", "/numpy/f2py")
+"""Parts of dependencies for GPUs and for Fortran, which numalign never imports; 2 MB of the compressed image."""
 ENDINGS: Final = {".a", ".c", ".h", ".pxd", ".pyi", ".pyx"}
 
 
 def main(folder: Path) -> int:
     for path in sorted(folder.rglob("*")):
-        if path.name in FOLDERS and path.is_dir():
+        if path.is_dir() and (path.name in FOLDERS or path.as_posix().endswith(UNUSED)):
             shutil.rmtree(path)
         elif path.suffix in ENDINGS and path.is_file():
             path.unlink()

@@ -13,7 +13,7 @@ from typing import Final
 from numalign import __version__
 
 ROOT: Final = Path(__file__).parents[1]
-SHIPPED: Final = ("runtime", "tls", "fast")
+SHIPPED: Final = ("runtime", "tls", "dashboard", "fast")
 
 
 def main(target: str) -> None:

@@ -56,6 +56,9 @@
 {{- define "numalign.agentHostFiles" -}}
 {{- $dir := .layout.kubeletDir -}}
 {{- $files := list (dict "name" "sys" "path" "/sys") (dict "name" "proc" "path" "/proc") (dict "name" "kubelet" "path" $dir) -}}
+{{- if not (hasPrefix (printf "%s/" $dir) "/var/lib/kubelet/device-plugins") -}}
+{{- $files = append $files (dict "name" "device-plugins" "path" "/var/lib/kubelet/device-plugins") -}}
+{{- end -}}
 {{- if .podResourcesSocket -}}
 {{- $folder := dir .podResourcesSocket -}}
 {{- if not (hasPrefix (printf "%s/" $dir) (printf "%s/" $folder)) -}}

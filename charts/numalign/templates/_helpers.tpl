@@ -197,8 +197,10 @@ spec:
   policyTypes: [Ingress, Egress]
   ingress:
     - ports:
-        {{- range prepend (.ports | default list) .settings.port }}
-        - port: {{ int . }}
+        - port: {{ int .settings.port }}
+          protocol: TCP
+        {{- range .ports }}
+        - port: {{ int .port }}
           protocol: TCP
         {{- end }}
       {{- with $wanted.ingressFrom }}
@@ -266,8 +268,8 @@ ports:
     containerPort: {{ int .settings.port }}
     protocol: TCP
   {{- range .ports }}
-  - name: extender
-    containerPort: {{ int . }}
+  - name: {{ .name }}
+    containerPort: {{ int .port }}
     protocol: TCP
   {{- end }}
 {{- with concat (.env | default list) .settings.extraEnv }}
