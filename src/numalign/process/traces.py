@@ -125,8 +125,8 @@ class _Reporting:
 
     def __init__(self, exporter: Any, endpoint: str) -> None:
         self._exporter, self._endpoint = exporter, endpoint
-        self._lost = 0
-        # While it shuts down, the processor exports from two threads at once.
+        self._away, self._lost = False, 0
+        # While it shuts down, the processor exports from two threads at once, and one of them may find no span left.
         self._counting = threading.Lock()
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
@@ -135,16 +135,16 @@ class _Reporting:
         result: SpanExportResult = self._exporter.export(spans)
         with self._counting:
             if result is SpanExportResult.SUCCESS:
-                if self._lost:
+                if self._away:
                     LOG.info("The collector %s takes spans again; %d were lost", self._endpoint, self._lost)
-                self._lost = 0
+                self._away, self._lost = False, 0
                 return result
-            if not self._lost:
+            if not self._away:
                 LOG.warning(
                     "The collector %s does not take spans; they are lost until it does. Check --tracing-endpoint.",
                     self._endpoint,
                 )
-            self._lost += len(spans)
+            self._away, self._lost = True, self._lost + len(spans)
         return result
 
     def shutdown(self) -> None:
