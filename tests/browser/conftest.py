@@ -9,11 +9,14 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.conftest import require
 
 CHROMIUM = shutil.which("chromium")
+PATIENCE = 30_000
+"""Milliseconds. A page that lost its server asks again after 4, 8 and 16 s; the machine may be busy, too."""
+expect.set_options(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +33,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def context(browser: Browser) -> Iterator[BrowserContext]:
     made = browser.new_context(viewport={"width": 1280, "height": 800}, reduced_motion="reduce")
-    made.set_default_timeout(20_000)
+    made.set_default_timeout(PATIENCE)
     yield made
     made.close()
 

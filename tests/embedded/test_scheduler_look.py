@@ -1,10 +1,15 @@
-"""`numalign scheduler state`, `dump` and `repeat` against a scheduler that runs, over TLS, as people type them."""
+"""`numalign scheduler state`, `dump`, `repeat` and the dashboard of a scheduler that runs, over TLS, as people do."""
 
 from __future__ import annotations
 
+import contextlib
+import http.client
+import ssl
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlencode, urlsplit
 
 import pytest
 
@@ -76,3 +81,46 @@ def test_strangers_are_turned_away(reach: str) -> None:
     wary = look(f"state {reach.partition(' --certificate')[0]}")
     assert (wary.returncode, "is not trusted: " in wary.stderr) == (2, True)
     assert "; give --certificate-authority, or --insecure-skip-tls-verify" in wary.stderr
+
+
+class Answer(NamedTuple):
+    status: int
+    text: str
+    headers: Mapping[str, str]
+
+
+def asked(reach: str, path: str, headers: Mapping[str, str] = {}, method: str = "GET", body: str = "") -> Answer:
+    server, authority = (reach.split(f"{option} ")[1].split()[0] for option in ("--server", "--certificate-authority"))
+    trusting = ssl.create_default_context(cafile=authority)
+    with contextlib.closing(http.client.HTTPSConnection(urlsplit(server).netloc, timeout=60, context=trusting)) as to:
+        to.request(method, f"/dashboard{path}", body or None, dict(headers))
+        answer = to.getresponse()
+        return Answer(answer.status, answer.read().decode(), {name.lower(): text for name, text in answer.getheaders()})
+
+
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+@pytest.mark.parametrize(
+    "path", ["/fleet", "/node/node-0", "/waiting", "/waiting/default/large", "/decisions", "/health"]
+)
+def test_the_dashboard_of_a_scheduler_shows_strangers_nothing_and_users_every_page(reach: str, path: str) -> None:
+    stranger = asked(reach, path)
+    assert (stranger.status, stranger.text) == (401, "Unauthorized\n")
+    assert asked(reach, path, {"Authorization": "Bearer wrong"}).status == 401
+    browser = asked(reach, path, {"Accept": "text/html"})
+    assert (browser.status, browser.headers["location"].partition("?")[0]) == (303, "/dashboard/sign-in")
+    signed_in = asked(reach, "/sign-in", FORM, "POST", urlencode({"token": "admin", "next": path}))
+    assert (signed_in.status, signed_in.headers["location"]) == (303, f"/dashboard{path}")
+    session = signed_in.headers["set-cookie"]
+    assert session.startswith("__Host-")
+    assert "Secure" in session
+    seen = asked(reach, path, {"Cookie": session.partition(";")[0]})
+    assert (seen.status, "node-0" in seen.text or "large" in seen.text or "Storm guard" in seen.text) == (200, True)
+    assert "admin" not in session
+
+
+def test_a_token_that_the_api_server_does_not_know_begins_no_session(reach: str) -> None:
+    refused = asked(reach, "/sign-in", FORM, "POST", urlencode({"token": "wrong"}))
+    assert (refused.status, "set-cookie" in refused.headers) == (401, False)
+    assert "The token is not known, or it has expired." in refused.text

@@ -183,6 +183,8 @@ class NodeAnswer(Struct, frozen=True, kw_only=True):
     scope: str = ""
     container: str = ""
     lacks: tuple[Lack, ...] = ()
+    like: tuple[str, ...] = ()
+    """Other nodes that answer the same, where equal answers are given once."""
 
     @property
     def worst(self) -> Lack | None:
@@ -227,6 +229,8 @@ class WaitingMatrix(Struct, frozen=True, kw_only=True):
     """Shapes that were not asked, because there are too many."""
     unserved: tuple[str, ...] = ()
     """Waiting pods of other schedulers."""
+    gated: tuple[str, ...] = ()
+    """Pods that no scheduler tries before their scheduling gates are removed."""
 
 
 class Change(Struct, frozen=True, kw_only=True):
@@ -283,6 +287,7 @@ class PodAnswer(Struct, frozen=True, kw_only=True):
     untried: int = 0
     causes: tuple[Cause, ...] = ()
     closest: tuple[NodeAnswer, ...] = ()
+    """Different answers, the closest nodes first."""
     changed: tuple[NodeAnswer, ...] = ()
     """What the nodes say that the change is about, if it is about some."""
     suggestions: tuple[Suggestion, ...] = ()

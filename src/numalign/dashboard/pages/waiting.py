@@ -27,6 +27,8 @@ from numalign.dashboard.drawing.heat import Cell
 T = TypeVar("T")
 MOST_COLUMNS: Final = 24
 MOST_GONE: Final = 64
+MOST_NEAR: Final = 60
+"""Nodes to choose from for a change of one of them."""
 MOST_AMOUNT: Final = 1 << 50
 LONGEST: Final = 64
 """Of an amount that a user types."""
@@ -187,6 +189,7 @@ async def _pod(request: Request) -> Response:
         scopes=SCOPES,
         query_of=query_of,
         gained=_gained(found, then),
+        near=[node for each in found.closest for node in (each.node, *each.like)][:MOST_NEAR],
     )
 
 

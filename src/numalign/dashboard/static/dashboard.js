@@ -3,10 +3,18 @@
 // that the server does not answer. Pages work without it, apart from updates.
 (() => {
   const EVERY = 2000;
+  // A page that takes long to make is asked for less often: a scheduler makes it beside its work.
+  const SHARE = 20;
+  const SELDOMEST = 300000;
   const PATIENCE = 20000;
+  const PAUSE = 300;
+  const SLIDING = "numalign-sliding";
   const fleet = () => document.getElementById("fleet");
   const banner = document.getElementById("banner");
   let failures = 0;
+  let timer = 0;
+  // The part that is followed, as the server made it.
+  let written = "";
 
   function lost(text) {
     if (!banner) return;
@@ -22,8 +30,9 @@
     if (answer.status === 204) return "";
     const text = await answer.text();
     if (!answer.ok) {
-      const said = new DOMParser().parseFromString(text, "text/html").querySelector("main p");
-      throw new Error(said ? said.textContent : `The server answers ${answer.status}.`);
+      const page = new DOMParser().parseFromString(text, "text/html");
+      const said = ["main p", "main h1"].map((each) => page.querySelector(each)?.textContent).find((each) => each);
+      throw new Error(said ? said.replace(/\.?$/, ".") : `The server answers ${answer.status}.`);
     }
     return text;
   }
@@ -56,14 +65,32 @@
   async function renew(part) {
     const text = await ask(location.href);
     const made = new DOMParser().parseFromString(text, "text/html").getElementById(part.id);
-    // What the reader is in the middle of stays.
-    if (made && part.isConnected && made.innerHTML !== part.innerHTML && !part.contains(document.activeElement)) {
-      part.replaceWith(document.adoptNode(made));
-    }
+    if (!made || !part.isConnected || made.innerHTML === written) return;
+    // What the reader is in the middle of stays: the focus, text that is selected, a description under the pointer.
+    const selected = document.getSelection();
+    if (part.contains(document.activeElement) || part.querySelector("svg:hover, [title]:hover")) return;
+    if (!selected.isCollapsed && part.contains(selected.anchorNode)) return;
+    written = made.innerHTML;
+    const settle = settled(part);
+    part.replaceWith(document.adoptNode(made));
+    settle(made);
+  }
+
+  // What the reader opened and scrolled, to do the same with the part that comes instead.
+  function settled(part) {
+    const title = (each) => each.querySelector("summary").textContent;
+    const open = new Map([...part.querySelectorAll("details")].map((each) => [title(each), each.open]));
+    const across = new Map([...part.querySelectorAll(".scroll")].map((each) => [each.getAttribute("aria-label"), each.scrollLeft]));
+    return (made) => {
+      for (const each of made.querySelectorAll("details")) each.open = open.get(title(each)) ?? each.open;
+      for (const each of made.querySelectorAll(".scroll")) each.scrollLeft = across.get(each.getAttribute("aria-label")) ?? 0;
+    };
   }
 
   async function follow() {
     const part = document.querySelector("[data-follow]");
+    const begun = performance.now();
+    timer = 0;
     if (document.visibilityState === "visible" && (fleet() || part)) {
       const address = new URL(location.href);
       address.hash = "";
@@ -85,7 +112,8 @@
         lost(`${why} What you see is from before.`);
       }
     }
-    setTimeout(follow, Math.min(EVERY * 2 ** failures, 16000));
+    const long = part ? Math.min(SHARE * (performance.now() - begun), SELDOMEST) : 0;
+    timer = setTimeout(follow, failures ? Math.min(EVERY * 2 ** failures, 16000) : Math.max(EVERY, long));
   }
 
   // One glyph takes part in the order of the Tab key; arrows move among them.
@@ -140,10 +168,27 @@
 
   const clock = (seconds) => new Date(seconds * 1000).toISOString().replace("T", " ").slice(0, 19) + " UTC";
   for (const form of document.querySelectorAll("[data-submit-on-change]")) {
-    form.addEventListener("input", (event) => { form.querySelector("output").value = clock(event.target.value); });
-    form.addEventListener("change", () => form.requestSubmit());
+    const slider = form.querySelector("input[type=range]");
+    let soon = 0;
+    slider.addEventListener("input", () => { form.querySelector("output").value = clock(slider.value); });
+    // A key that is held down is one change, and the next page goes on where the keys were.
+    slider.addEventListener("change", () => {
+      clearTimeout(soon);
+      soon = setTimeout(() => { sessionStorage.setItem(SLIDING, "yes"); form.requestSubmit(); }, PAUSE);
+    });
+    if (sessionStorage.getItem(SLIDING)) slider.focus({ preventScroll: true });
+    sessionStorage.removeItem(SLIDING);
   }
 
   if (fleet()) rove();
-  if (document.body.dataset.live === "yes" && document.querySelector("#fleet, [data-follow]")) setTimeout(follow, EVERY);
+  const followed = document.querySelector("#fleet, [data-follow]");
+  if (document.body.dataset.live === "yes" && followed) {
+    written = followed.innerHTML;
+    timer = setTimeout(follow, EVERY);
+    document.addEventListener("visibilitychange", () => {
+      if (document.visibilityState !== "visible" || !timer) return;
+      clearTimeout(timer);
+      follow();
+    });
+  }
 })();

@@ -19,6 +19,7 @@ from numalign.cli.results import topology as topologies
 from numalign.cli.results.moments import fleet
 from numalign.cli.results.moments.scene import Scene
 from numalign.dashboard.details import Container, Core, Cpu, CpuUse, Held, NodeDetail, NodePod, Part, Setting, Zones
+from numalign.kubelet import start
 from numalign.placement.explain import amounts, nodeview, wording
 from numalign.placement.explain.nodeview import Occupancy, Tenant
 
@@ -203,8 +204,9 @@ def _settings(topology: NodeTopology) -> Iterator[Setting]:
     manager, facts, codes = topology.manager, topology.facts, {each.code for each in topology.guesses}
     yield Setting("Topology Manager policy", manager.policy, DEFAULT if GuessCode.POLICY_ASSUMED in codes else "")
     yield Setting("Topology Manager scope", manager.scope, DEFAULT if GuessCode.SCOPE_ASSUMED in codes else "")
-    yield Setting("Topology Manager zones at most", str(manager.max_zones))
     managers, build = facts.managers, facts.kubelet
+    if managers is None or start.MAX_ZONES not in managers.topology_options:
+        yield Setting("Topology Manager zones at most", str(manager.max_zones))
     if managers is None:
         yield Setting("CPU manager policy", "", NOT_REPORTED)
         yield Setting("Memory manager policy", "", NOT_REPORTED)

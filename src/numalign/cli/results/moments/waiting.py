@@ -6,6 +6,7 @@ Pods that one controller made alike are asked about once, and nodes that give th
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Final
 
 from msgspec import Struct, structs
@@ -46,7 +47,7 @@ from numalign.scheduler.snapshot.restore import Restored
 MOST_SHAPES: Final = 40
 MOST_GROUPS: Final = 60
 CLOSEST: Final = 12
-"""Nodes that a pod's page describes in full."""
+"""Different answers of nodes that a pod's page describes in full."""
 MOST_HOLDERS: Final = 4
 """Of the closest nodes, those whose pods can be left out on a click."""
 NO_VOLUME: Final = Volume()
@@ -96,6 +97,7 @@ def matrix(known: Asked) -> WaitingMatrix:
         answers=tuple(tuple(each[group.nodes[0]] for group in groups) for each in answers),
         left_out=max(0, len(alike) - MOST_SHAPES),
         unserved=others,
+        gated=tuple(pod.metadata.full_name for pod in served if pod.spec.scheduling_gates),
     )
 
 
@@ -230,7 +232,7 @@ def _nodes_asked(found: PodAnswer, pod: Pod, change: Change, profile: Profile, k
         return structs.replace(found, problem=str(problem))
     # What would help the pod as it is; advice about a cluster that does not exist would be no advice.
     suggested = advise.found(explained, profile, known.around) if change.is_none else ()
-    closest, answers = explained.closest[:CLOSEST], _answers(explained)
+    answers = _answers(explained)
     return structs.replace(
         found,
         headline=explained.headline,
@@ -239,12 +241,21 @@ def _nodes_asked(found: PodAnswer, pod: Pod, change: Change, profile: Profile, k
         fitting=explained.fitting,
         untried=len(explained.untried),
         causes=causes(explained),
-        closest=tuple(node_answer(node, explained.refused[node]) for node in closest),
+        closest=tuple(_closest(explained, answers)),
         changed=tuple(answers[node] for node in _meant(change, known.made.cluster) if node in answers),
         suggestions=tuple(_suggestion(each, found.asks) for each in suggested),
         holders=_holders(explained, known.made.cluster),
         notes=tuple(explained.notes),
     )
+
+
+def _closest(explained: Explained, answers: Mapping[str, NodeAnswer]) -> Iterator[NodeAnswer]:
+    """Nodes that answer the same are one answer: a fleet is mostly alike."""
+    alike: dict[NodeAnswer, list[str]] = {}
+    for node in explained.closest:
+        alike.setdefault(structs.replace(answers[node], node=""), []).append(node)
+    for answer, (first, *others) in islice(alike.items(), CLOSEST):
+        yield structs.replace(answer, node=first, like=tuple(others))
 
 
 def _meant(change: Change, cluster: Cluster) -> list[str]:

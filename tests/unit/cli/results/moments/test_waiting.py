@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import structs
 
+from numalign.api.objects.pod import SchedulingGate
 from numalign.cli.results.moments import waiting
 from numalign.cli.results.moments.scene import Scene
 from numalign.cli.results.moments.waiting import Asked
@@ -33,10 +35,28 @@ def test_pods_of_one_owner_are_one_row_and_every_cell_is_a_nodes_answer(scene: S
     assert matrix.unserved == ("default/other",)
     assert sorted(node for group in matrix.groups for node in group.nodes) == ["gpu-a", "gpu-b", "plain"]
     for shape, answers in zip(matrix.shapes, matrix.answers, strict=True):
-        alone = {each.node: each for each in ask(scene, shape.pods[0]).closest}
+        closest = ask(scene, shape.pods[0]).closest
+        alone = {node: each for each in closest for node in (each.node, *each.like)}
         for group, answer in zip(matrix.groups, answers, strict=True):
             expected = alone.get(group.nodes[0])
             assert answer.answer is (expected.answer if expected is not None else Answer.FITS)
+
+
+def test_nodes_that_answer_the_same_are_one_answer(scene: Scene) -> None:
+    answers = ask(scene, "default/huge").closest
+    named = [node for each in answers for node in (each.node, *each.like)]
+    assert sorted(named) == ["gpu-a", "gpu-b", "plain"]
+    assert len(answers) < len(named)
+
+
+def test_pods_that_are_gated_are_listed_and_not_asked_about() -> None:
+    found = machinescenes.busy()
+    pod = found.waiting["default/late-0"]
+    gated = structs.replace(
+        pod, spec=structs.replace(pod.spec, scheduling_gates=(SchedulingGate(name="example.com/wait"),))
+    )
+    matrix = waiting.matrix(Asked(structs.replace(found, waiting={"default/late-0": gated})))
+    assert (matrix.shapes, matrix.gated) == ((), ("default/late-0",))
 
 
 def test_an_answer_says_what_is_short_in_which_zone(scene: Scene) -> None:
