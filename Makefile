@@ -22,7 +22,7 @@ PEERS_READY := $(VENV)/.peers
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help system install demo test test-python test-slow test-e2e lint format bench picture screenshots lock apifields rbac chart audit sbom dist image go clean
+.PHONY: help system install demo test test-python test-slow test-e2e lint format bench picture screenshots lock apifields rbac chart audit sbom dist krew image go clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -96,6 +96,10 @@ dist: $(DEV_READY)  ## Build wheels, source archive, bill of materials and sums 
 	$(BIN)/python tools/dist.py dist
 	$(BIN)/python tools/sbom.py dist/numalign.cdx.json
 	cd dist && sha256sum numalign.cdx.json >> SHA256SUMS
+
+krew: dist  ## Write dist/kubectl-numalign.tar.gz and its manifest for Krew: URI=where the archive will be
+	$(BIN)/python -m tools.krew dist $(URI)
+	cd dist && sha256sum kubectl-numalign.tar.gz numalign.yaml >> SHA256SUMS
 
 image: $(DEV_READY)  ## Build both container images into dist as OCI archives: ARCH=arm64 BASE=image FRESH=1
 	$(BIN)/python -m tools.image dist $(if $(ARCH),--arch $(ARCH)) $(if $(BASE),--base $(BASE)) $(if $(FRESH),--fresh)
