@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from msgspec import structs
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from numalign.cli.results.moments.sources import FixedSource
 from numalign.dashboard.details import (
@@ -86,11 +86,11 @@ def test_a_stock_report_is_drawn_without_cpus(page: Page, busy: str) -> None:
 def test_a_user_gets_from_a_waiting_pod_to_a_change_that_helps(page: Page, busy: str) -> None:
     opened(page, f"{busy}/waiting")
     page.get_by_role("link", name="default/late-0").first.click()
-    assert "0 of 3 nodes can take the pod" in page.locator("#now").inner_text()
+    expect(page.locator("#now")).to_contain_text("0 of 3 nodes can take the pod")
     page.locator(".help .try").first.click()
-    assert "Then it would fit" in page.locator(".answer").inner_text()
+    expect(page.locator(".answer")).to_contain_text("Then it would fit")
     page.get_by_role("link", name="Back to what is").click()
-    assert page.locator(".answer").count() == 0
+    expect(page.locator(".answer")).to_have_count(0)
 
 
 def test_a_change_is_asked_by_keyboard(page: Page, busy: str) -> None:
@@ -98,9 +98,9 @@ def test_a_change_is_asked_by_keyboard(page: Page, busy: str) -> None:
     field = page.get_by_label(GPU, exact=True)
     field.fill("2")
     field.press("Enter")
-    assert "2 nvidia.com/gpu in container main" in page.locator(".changes").inner_text()
-    assert "Then it would fit" in page.locator(".answer").inner_text()
-    assert page.get_by_label(GPU, exact=True).input_value() == "2"
+    expect(page.locator(".changes")).to_contain_text("2 nvidia.com/gpu in container main")
+    expect(page.locator(".answer")).to_contain_text("Then it would fit")
+    expect(page.get_by_label(GPU, exact=True)).to_have_value("2")
 
 
 def test_a_policy_and_pods_that_are_gone_are_asked_together(page: Page, busy: str) -> None:
@@ -111,9 +111,8 @@ def test_a_policy_and_pods_that_are_gone_are_asked_together(page: Page, busy: st
     page.get_by_label("default/train-1").check()
     page.get_by_label("policy").select_option("none")
     page.get_by_role("button", name="Ask the engine").click()
-    said = page.locator(".changes").inner_text()
-    assert "without pod default/train-1" in said
-    assert "policy none on all nodes" in said
+    expect(page.locator(".changes")).to_contain_text("without pod default/train-1")
+    expect(page.locator(".changes")).to_contain_text("policy none on all nodes")
 
 
 def test_what_somebody_types_is_checked_and_named(page: Page, busy: str) -> None:
@@ -269,16 +268,17 @@ def test_hostile_words_stay_words_and_links_to_them_work(page: Page, width: int)
     with served(hostile()) as server:
         opened(page, f"{server}/waiting", width)
         page.locator(".heat tbody a").first.click()
-        assert page.locator("h1").inner_text() == f"x/{MARKUP}"
+        expect(page.locator("h1")).to_have_text(f"x/{MARKUP}")
         assert not page.evaluate(TOO_WIDE)
         page.locator(".help .try").first.click()
-        assert page.locator(".changes li").count() == 3
+        expect(page.locator(".changes li")).to_have_count(3)
         assert not page.evaluate(TOO_WIDE)
         page.locator(".closest a").first.click()
-        assert page.locator("h1").inner_text() == MARKUP
+        expect(page.locator("h1")).to_have_text(MARKUP)
         assert not page.evaluate(TOO_WIDE)
         opened(page, f"{server}/decisions", width)
         page.locator("tbody a").first.click()
+        expect(page.locator("#scores")).to_be_attached()
         assert page.locator("main script, main img").count() == 0
 
 
@@ -291,9 +291,9 @@ def test_a_decision_is_repeated_with_what_every_node_said(page: Page, width: int
         opened(page, f"{server}/decisions/1", width)
         assert page.locator(".scores tbody tr").count() == 3
         page.get_by_role("link", name="Repeat it").click()
-        assert "decided the same" in page.get_by_role("status").inner_text()
+        expect(page.get_by_role("status")).to_contain_text("decided the same")
         page.get_by_text("Node by node").click()
-        assert page.locator("details.all tbody tr").count() == 1
+        expect(page.locator("details.all tbody tr")).to_have_count(1)
         assert not page.evaluate(TOO_WIDE)
 
 

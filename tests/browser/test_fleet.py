@@ -117,12 +117,11 @@ def test_arrow_keys_move_among_the_nodes_and_enter_opens_one(page: Page) -> None
         page.goto(f"{server}/fleet")
         page.locator("a.g").first.focus()
         page.keyboard.press("ArrowRight")
-        assert page.evaluate("document.activeElement.textContent") == "node-0001"
+        expect(page.locator("a.g:focus")).to_have_text("node-0001")
         page.keyboard.press("ArrowDown")
-        below = page.evaluate("document.activeElement.textContent")
-        assert below > "node-0002"
+        expect(page.locator("a.g:focus")).to_have_text(re.compile("node-00[1-7]"))
         page.keyboard.press("End")
-        assert page.evaluate("document.activeElement.textContent") == "node-0079"
+        expect(page.locator("a.g:focus")).to_have_text("node-0079")
         assert page.evaluate("document.querySelectorAll('a.g:not([tabindex=\"-1\"])').length") == 1
         page.keyboard.press("Enter")
         page.wait_for_url("**/node/node-0079")
