@@ -8,10 +8,12 @@ scheduler's page /debug/flags/v and `numalign scheduler log set` call both; SIGU
 from __future__ import annotations
 
 import logging
+import re
 import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final, Literal, TextIO
 
 import msgspec
@@ -21,6 +23,7 @@ Form = Literal["text", "json"]
 DEBUGGING: Final = 4
 """The verbosity from which debug lines are logged, as for klog."""
 ROOT: Final = "numalign"
+COMPONENT: Final = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*")
 MOST_RULES: Final = 64
 DEBUG_SECONDS: Final = 600.0
 LOG: Final = logging.getLogger(__name__)
@@ -49,6 +52,15 @@ class VerbosityRule(Struct, frozen=True, kw_only=True):
             and (not self.pod or self.pod in (fields.get("pod"), fields.get("uid")))
             and (not self.node or self.node == fields.get("node"))
         )
+
+
+def is_component(name: str) -> bool:
+    """Whether there is such a package or module below `numalign`. Nothing is imported: the name may be a stranger's."""
+    if not COMPONENT.fullmatch(name):
+        return False
+    *packages, last = name.split(".")
+    place = Path(__file__).parents[1].joinpath(*packages)
+    return (place / last).is_dir() or (place / f"{last}.py").is_file()
 
 
 class TooManyRules(ValueError):

@@ -50,6 +50,7 @@ class AskField(Struct, frozen=True, kw_only=True):
     ask: Ask
     value: str
     """As it is in the form."""
+    is_changed: bool
     fewer: tuple[str, ...] = ()
     """Smaller amounts to choose at once."""
 
@@ -113,7 +114,10 @@ def fields(asks: Sequence[Ask], change: Change) -> list[AskField]:
     for place, ask in enumerate(asks):
         amount = wanted.get((ask.container, ask.resource), ask.amount)
         value = _written(amount, ask.resource)
-        found.append(AskField(field=field(place), ask=ask, value=value, fewer=tuple(_fewer(ask))))
+        is_changed = amount != ask.amount
+        found.append(
+            AskField(field=field(place), ask=ask, value=value, is_changed=is_changed, fewer=tuple(_fewer(ask)))
+        )
     return found
 
 

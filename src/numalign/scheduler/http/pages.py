@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from numalign import __version__
+from numalign.api.errors import echo
 from numalign.api.schedulerconfig.configuration import Configuration
 from numalign.kube.leader.lease import Election
 from numalign.kube.resources import PODS
@@ -134,6 +135,10 @@ def _verbosity(asked: PageRequest) -> PageResponse:
     if not query:
         log.set_verbosity(int(text))
         return PageResponse(f"successfully set verbosity to {text}\n")
+    component = query.get("component", "")
+    if component and not log.is_component(component):
+        why = "is no package or module of numalign, such as scheduler.bind; the log names those that write lines"
+        return PageResponse(f"component {echo(component)} {why}\n", 400)
     seconds = query.get("seconds", str(RULE_SECONDS))
     if not seconds.isdecimal() or len(seconds) > MOST_DIGITS + 1 or not 0 <= int(seconds) <= MOST_RULE_SECONDS:
         return PageResponse(f"seconds is a whole number from 0, which ends a rule, to {MOST_RULE_SECONDS}\n", 400)
