@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import subprocess
 import sys
 from collections import defaultdict
@@ -130,9 +131,12 @@ def test_a_shell_completes_commands_and_choices(shell: str) -> None:
 
 
 def test_the_version_is_printed_also_where_no_scheduler_answers() -> None:
-    ran = CliRunner().invoke(app, ["version", "--server", "http://127.0.0.1:1"])
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        server = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        ran = CliRunner().invoke(app, ["version", "--server", server])
     assert (ran.exit_code, ran.stdout.startswith("client:    numalign ")) == (0, True)
-    assert "scheduler: not known: Scheduler http://127.0.0.1:1: cannot be reached" in ran.stderr
+    assert f"scheduler: not known: Scheduler {server}: cannot be reached" in ran.stderr
 
 
 LIGHT = {
