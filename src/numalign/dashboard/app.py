@@ -28,7 +28,8 @@ POLICY: Final = (
 )
 HEADERS: Final = {
     "Content-Security-Policy": POLICY,
-    "Referrer-Policy": "no-referrer",
+    # Not no-referrer: with that, browsers name no origin where they send the form of the sign-in, and are turned away.
+    "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Cross-Origin-Opener-Policy": "same-origin",

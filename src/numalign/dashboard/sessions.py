@@ -115,7 +115,8 @@ def _turned_away(request: Request, path: str, status: int) -> Response:
         return PlainTextResponse(f"you may not read {request.scope['path']}\n", status)
     if "text/html" not in request.headers.get("accept", "") or "hx-request" in request.headers:
         return PlainTextResponse("Unauthorized\n", status)
-    return RedirectResponse(f"{rendering.root(request)}/sign-in?next={quote(path, safe='')}", 303)
+    wanted = f"{path}?{request.url.query}" if request.url.query else path
+    return RedirectResponse(f"{rendering.root(request)}/sign-in?next={quote(wanted, safe='')}", 303)
 
 
 async def _form(request: Request) -> Response:

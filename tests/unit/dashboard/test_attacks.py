@@ -89,6 +89,12 @@ def test_a_browser_is_led_to_the_sign_in_and_back_to_its_page(site: Site) -> Non
     assert (status, headers["location"]) == (303, "/node/gpu-0")
 
 
+def test_what_was_searched_for_is_kept_over_the_sign_in(site: Site) -> None:
+    _, _, headers = site.ask("/fleet?q=gpu-1&sort=free", {"Accept": "text/html"})
+    _, _, headers = site.ask(f"{headers['location']}&token={TOKEN}")
+    assert headers["location"] == "/fleet?q=gpu-1&sort=free"
+
+
 @pytest.mark.parametrize(
     "then", ["//evil.example/", "/\\evil.example", "https://evil.example", "/sign-in", "/\r\nX: y"]
 )
@@ -184,7 +190,7 @@ def test_every_answer_forbids_foreign_and_inline_content(site: Site) -> None:
         assert "default-src 'none'" in policy
         assert "unsafe" not in policy
         assert headers["x-content-type-options"] == "nosniff"
-        assert headers["referrer-policy"] == "no-referrer"
+        assert headers["referrer-policy"] == "same-origin"
     assert headers["cache-control"] == "no-store"
 
 
