@@ -60,13 +60,15 @@ def environment() -> str:
 
 def install(folder: str) -> None:
     pip = [os.path.join(folder, "bin", "python"), "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
+    # What lies on the caller's path is not part of the environment.
+    alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     wheels = [os.path.join(HERE, name) for name in sorted(os.listdir(HERE)) if name.endswith(".whl")]
     for command in (
         [sys.executable, "-m", "venv", folder],
         [*pip, "--require-hashes", "--only-binary", ":all:", "--requirement", os.path.join(HERE, "requirements.txt")],
         [*pip, "--no-index", "--no-deps", *wheels],
     ):
-        if subprocess.call(command, stdout=sys.stderr) != 0:
+        if subprocess.call(command, stdout=sys.stderr, env=alone) != 0:
             shutil.rmtree(folder, ignore_errors=True)
             fail("its packages could not be installed, see above; the next call tries again")
 
