@@ -25,17 +25,14 @@ from numalign.cli.display.values import Amount, Held, Lacking, Reported, Zones
 from numalign.kube.resources import PODS
 from numalign.kubelet import refusals
 from numalign.placement.columns.holdings import Source
-from numalign.placement.columns.shapes import Shape
 from numalign.placement.explain import wording
 from numalign.placement.explain.nodeview import ContainerDecision
 from numalign.placement.explain.reasons import AnySuggestion
-from numalign.scheduler.choose import choose, filtering
-from numalign.scheduler.choose.choose import AttemptContext, Chosen, NoNode
 from numalign.scheduler.explain import advise, explanations, serving
+from numalign.scheduler.explain.arrivals import Arrivals
 from numalign.scheduler.explain.explanations import Cause, Explained, PodProgress, RejectedNodes, Stage
 from numalign.scheduler.explain.serving import SchedulerSigns, Unattended
-from numalign.scheduler.preempt.preemption import NotPreempted, Preemption, PreemptionRequest
-from numalign.scheduler.profiles import Profile
+from numalign.scheduler.preempt.preemption import Nomination
 from numalign.scheduler.snapshot import restore, snapshot
 from numalign.scheduler.snapshot.restore import Restored
 from numalign.scheduler.snapshot.snapshot import Snapshot
@@ -290,6 +287,20 @@ def _in_cpus(plain: dict[str, Any]) -> dict[str, Any]:
     return plain | inner
 
 
+def preemption_output(found: Nomination) -> PreemptionOutput:
+    victims = found.victims
+    names = tuple(each.metadata.full_name for each in victims.pods)
+    ranked = sorted(each.spec.priority for each in victims.pods)
+    priorities = ranked[0], ranked[-1]
+    return PreemptionOutput(
+        node=found.node,
+        victims=names,
+        priorities=priorities,
+        violations=victims.violations,
+        text=wording.preempts(found.node, names, priorities, victims.violations),
+    )
+
+
 def counted(nodes: Sequence[str]) -> dict[str, int]:
     return {node: nodes.count(node) for node in dict.fromkeys(nodes)}
 
@@ -351,8 +362,7 @@ class ClusterView:
 
     def __init__(self, taken: Snapshot) -> None:
         self.restored: Restored = restore.restored(taken)
-        self._around = AttemptContext(self.restored.cluster, self.restored.nominations, self.restored.rejections)
-        self._rng = random.Random(SEED)
+        self._arrivals = Arrivals(self.restored, random.Random(SEED))
         self._taken = taken
 
     @property
@@ -403,81 +413,19 @@ class ClusterView:
         return serving.unattended(pod, self._taken.every(PODS), signs, self._taken.wall)
 
     def asked(self, pod: Pod, wanted: Wanted, rejected_by: str = "") -> NodesOutput:
-        profile = self._profile(pod)
-        found = explanations.explained(pod, profile, self._around, self.restored.now, rejected_by)
-        suggested = advise.found(found, profile, self._around)
+        profile, around = self._arrivals.profile(pod), self._arrivals.around
+        found = explanations.explained(pod, profile, around, self.restored.now, rejected_by)
+        suggested = advise.found(found, profile, around)
         return nodes_output(found, suggested, closest=wanted.closest, every=wanted.every)
 
     def placed(self, pod: Pod) -> tuple[PlacementOutput | None, PreemptionOutput | None]:
         """Places the pod in the restored cluster, if need be in the room of pods that it preempts; returns where."""
-        profile = self._profile(pod)
-        try:
-            shape = filtering.shape(profile, self.restored.engine, pod)
-        except BadObject:
+        found = self._arrivals.place(pod)
+        if found is None:
             return None, None
-        found = self._choose(pod, shape, profile)
-        if isinstance(found, Chosen):
-            return self._assume(pod, found), None
-        preempted = self._preempted(pod, shape, profile, found)
-        again = self._choose(pod, shape, profile) if preempted is not None else None
-        if not isinstance(again, Chosen):
-            return None, None
-        placed = self._assume(pod, again)
-        self._start(pod, placed.node)
-        return placed, preempted
-
-    def _choose(self, pod: Pod, shape: Shape, profile: Profile) -> Chosen | NoNode:
-        attempt = self._around.attempt(pod, shape, self.restored.now, 0)
-        return choose.choose(attempt, profile, self.restored.cluster, self._rng)
-
-    def _assume(self, pod: Pod, found: Chosen) -> PlacementOutput:
-        self.restored.cluster.assume(pod, found.decision)
-        self.restored.nominations.remove(pod.metadata.uid)
         zones = {each.container: each.zones for each in found.decision.placement if each.zones}
-        return PlacementOutput(
-            node=found.decision.node or "", source=Source.PREDICTED if zones else None, containers=zones
-        )
-
-    def _start(self, pod: Pod, node: str) -> None:
-        """The kubelet has admitted a pod before the next one preempts what is beside it."""
-        cluster, uid = self.restored.cluster, pod.metadata.uid
-        spec, status = structs.replace(pod.spec, node_name=node), structs.replace(pod.status, phase="Running")
-        assumed = cluster.assumed[uid]
-        cluster.bound(uid)
-        cluster.pod(structs.replace(pod, spec=spec, status=status), self.restored.now)
-        # It does not exist, so no suggestion may be to remove it.
-        cluster.assumed[uid] = assumed
-
-    def _preempted(self, pod: Pod, shape: Shape, profile: Profile, found: NoNode) -> PreemptionOutput | None:
-        """Evicts what the scheduler would evict, from the restored cluster only."""
-        if profile.preemption is None or not found.nodes:
-            return None
-        made = self.restored
-        asked = PreemptionRequest(
-            pod=pod, shape=shape, found=found, now=made.now, args=profile.preemption, profile=profile
-        )
-        decided = Preemption(made.cluster, made.nominations, made.stock.budgets).decide(asked, self._rng)
-        if isinstance(decided, NotPreempted):
-            return None
-        victims = decided.victims
-        for victim in victims.pods:
-            restore.end(made, victim)
-        made.nominations.put(pod, decided.node)
-        names = tuple(each.metadata.full_name for each in victims.pods)
-        ranked = sorted(each.spec.priority for each in victims.pods)
-        priorities = ranked[0], ranked[-1]
-        return PreemptionOutput(
-            node=decided.node,
-            victims=names,
-            priorities=priorities,
-            violations=victims.violations,
-            text=wording.preempts(decided.node, names, priorities, victims.violations),
-        )
-
-    def _profile(self, pod: Pod) -> Profile:
-        """The pod's own, else the first."""
-        profiles = self.restored.profiles
-        return profiles.get(pod.spec.scheduler_name) or next(iter(profiles.values()))
+        placed = PlacementOutput(node=found.decision.node, source=Source.PREDICTED if zones else None, containers=zones)
+        return placed, preemption_output(found.preempted) if found.preempted is not None else None
 
 
 def _similar(taken: Snapshot, name: str) -> str:
