@@ -1,10 +1,11 @@
-"""Reads lengths of time and sizes that options are given, as 1h30m and 256Mi.
+"""Reads lengths of time, sizes and requests that options are given, as 1h30m, 256Mi and cpu=4,memory=8Gi.
 
-`record` and `scheduler run` call it. Errors are BadObject, with the option and an example."""
+`record`, `scheduler run`, `capacity` and `plan` call it. Errors are BadObject, with the option and an example."""
 
 from __future__ import annotations
 
 from numalign.api.decode import fields, quantity
+from numalign.api.decode.quantity import Quantity
 from numalign.api.errors import BadObject
 
 
@@ -23,4 +24,17 @@ def size(written: str, command: str, option: str) -> int:
         found = -1
     if found < 0:
         raise BadObject(command, written, option, "is not a size; write one like 256Mi or 1G")
+    return found
+
+
+def requests(written: str, option: str) -> dict[str, Quantity]:
+    found = {}
+    for part in written.split(","):
+        name, equals, amount = part.partition("=")
+        try:
+            if not (name and equals):
+                raise ValueError("write NAME=AMOUNT, such as cpu=4")
+            found[name] = quantity.parse(amount)
+        except ValueError as problem:
+            raise BadObject("Option", option, "", f"{part}: {problem}") from None
     return found

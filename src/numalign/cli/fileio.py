@@ -27,8 +27,7 @@ MAX_BYTES = 8 << 20
 
 def documents(path: str) -> list[Document]:
     """All documents of a file that are not empty; `-` is the standard input."""
-    name = shown(path)
-    return yamltext.documents(_text(path, name), name)
+    return yamltext.documents(text(path), shown(path))
 
 
 def only(path: str) -> Document:
@@ -45,7 +44,9 @@ def shown(*paths: str) -> str:
     return ", ".join("standard input" if path == STDIN else path for path in named)
 
 
-def _text(path: str, name: str) -> str:
+def text(path: str) -> str:
+    """What a file holds; `-` is the standard input."""
+    name = shown(path)
     try:
         raw = content(path, MAX_BYTES + 1)
     except (OSError, ValueError) as problem:

@@ -259,7 +259,7 @@ def taken(source: ClusterSource) -> Snapshot:
 
     if sum(map(bool, (source.snapshot, source.server, source.kubeconfig or source.context))) > 1:
         raise BadObject("Options", "", "", "--snapshot, --server and --kubeconfig are exclusive; give one")
-    config = _config(source.config) if isinstance(source, ProfiledSource) else None
+    config = configuration(source.config) if isinstance(source, ProfiledSource) else None
     if source.snapshot:
         return files.read(content(source.snapshot), fileio.shown(source.snapshot), config)
     if source.server:
@@ -391,7 +391,8 @@ def _foreign(problem: errors.KubeError) -> str:
     return "; is this a Kubernetes API server?" if is_missing else ""
 
 
-def _config(file: str) -> Configuration | None:
+def configuration(file: str) -> Configuration | None:
+    """The configuration of a file; None: no file is given."""
     from numalign.scheduler import settings
 
     if not file:

@@ -109,6 +109,36 @@ def _constructed(text: str | bytes, name: str, repeated_keys: bool) -> Iterator[
         loader.dispose()
 
 
+STEP = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
+
+
+def line(text: str | bytes, path: str) -> int:
+    """The line, from 1, of the value with this path (`fields.Field.path`) in a text of one document.
+
+    Where there is no such value: the line of the innermost one around it. `documents` has read the text before."""
+    loader = Loader(text)
+    try:
+        node = loader.get_single_node()
+    finally:
+        loader.dispose()
+    found = node.start_mark.line if node is not None else 0
+    for index, key in STEP.findall(path):
+        key_node, node = _child(node, index or key)
+        if node is None:
+            break
+        found = (key_node or node).start_mark.line
+    return int(found) + 1
+
+
+def _child(node: Any, name: str) -> tuple[Any, Any]:
+    """The node of a key, if any, and the node of its value; None: there is none."""
+    if isinstance(node, yaml.MappingNode):
+        return next(((key, value) for key, value in node.value if key.value == name), (None, None))
+    if isinstance(node, yaml.SequenceNode) and name.isdecimal() and int(name) < len(node.value):
+        return None, node.value[int(name)]
+    return None, None
+
+
 class _Limits:
     """Measures one document before it is constructed."""
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from numalign.api.errors import BadObject
-from numalign.cli import output, sources
+from numalign.cli import amounts, output, sources
 from numalign.cli.options import bundled
 from numalign.cli.output import Format
 from numalign.cli.sources import ProfiledSource
@@ -18,7 +17,6 @@ from numalign.cli.sources import ProfiledSource
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numalign.api.decode.quantity import Quantity
     from numalign.scheduler.capacity.messages import ShapeRequest, TemplateRequest
     from numalign.scheduler.choose.cluster import Cluster
 
@@ -117,7 +115,7 @@ def capacity(
     raise typer.Exit(0 if found and fits else NO_ROOM)
 
 
-def _shapes(files: Sequence[str], amounts: Sequence[str]) -> list[ShapeRequest]:
+def _shapes(files: Sequence[str], written: Sequence[str]) -> list[ShapeRequest]:
     from numalign.cli.results import podfiles
     from numalign.scheduler.capacity.messages import ShapeRequest
 
@@ -128,22 +126,10 @@ def _shapes(files: Sequence[str], amounts: Sequence[str]) -> list[ShapeRequest]:
         known = found.get(id(key))
         replicas = known.replicas + 1 if known is not None else 1
         found[id(key)] = ShapeRequest(name=pod.metadata.name, pod=pod, replicas=replicas)
-    return [*found.values(), *(ShapeRequest(name=each, requests=_amounts(each)) for each in amounts)]
-
-
-def _amounts(text: str) -> dict[str, Quantity]:
-    from numalign.api.decode import quantity
-
-    found = {}
-    for part in text.split(","):
-        name, equals, amount = part.partition("=")
-        try:
-            if not (name and equals):
-                raise ValueError("write NAME=AMOUNT, such as cpu=4")
-            found[name] = quantity.parse(amount)
-        except ValueError as problem:
-            raise BadObject("Option", "--requests", "", f"{part}: {problem}") from None
-    return found
+    return [
+        *found.values(),
+        *(ShapeRequest(name=each, requests=amounts.requests(each, "--requests")) for each in written),
+    ]
 
 
 def _chosen(cluster: Cluster, names: Sequence[str], selector: str) -> tuple[str, ...]:

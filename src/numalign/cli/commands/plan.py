@@ -1,4 +1,4 @@
-"""`numalign plan`: what policies make of a workload.
+"""`numalign plan`: the questions of the planner, and what policies make of a recorded workload.
 
 Commands import what they call when they run, so that help stays fast."""
 
@@ -15,17 +15,18 @@ from msgspec import structs
 
 from numalign.api.errors import BadObject
 from numalign.cli import output
+from numalign.cli.commands.planning import capacity, fit, resize, whatif
+from numalign.cli.commands.planning.progress import Progress, seeds_of
 from numalign.cli.options import Policy
 from numalign.cli.output import Format
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numalign.plan.replay import Case, Run
+    from numalign.plan.replay import Case
 
-app = typer.Typer(no_args_is_help=True, help="Replay workloads and compare how policies pack them.")
+app = typer.Typer(no_args_is_help=True, help="Answer what fits, what it takes and what would be different.")
 EVERY = "all"
-MOST_SEEDS = 10_000
 
 
 class PlanFormat(StrEnum):
@@ -63,7 +64,13 @@ class Setting(NamedTuple):
 
 @app.callback()
 def plan() -> None:
-    """Replay workloads and compare how policies pack them."""
+    """Answer what fits, what it takes and what would be different, as kubelets will place pods."""
+
+
+app.command("capacity", epilog=capacity.EXAMPLE)(capacity.capacity)
+app.command("fit", epilog=fit.EXAMPLE)(fit.fit)
+app.command("what-if", epilog=whatif.EXAMPLE)(whatif.what_if)
+app.command("resize", epilog=resize.EXAMPLE)(resize.resize)
 
 
 @app.command("replay", epilog="Example: numalign plan replay TRACE_DIR --list default --policy fgd --seeds 42-51")
@@ -100,10 +107,8 @@ def replay(
 
     setting = Setting(int(zones), whole_gpus, topology_policy, requests)
     cases = _cases(trace_dir, lists, policies, setting, seeds)
-    found, start = list["Run"](), time.monotonic()
-    for run in replays.runs(trace_dir, cases, workers or os.cpu_count() or 1, time.monotonic):
-        found.append(run)
-        _say_progress(len(found), len(cases), time.monotonic() - start)
+    progress = Progress(len(cases), "runs", time.monotonic)
+    found = list(progress.of(replays.runs(trace_dir, cases, workers or os.cpu_count() or 1, time.monotonic)))
     if fmt is PlanFormat.TABLE:
         output.show(planruns.table(found))
     elif fmt is PlanFormat.CSV:
@@ -129,7 +134,7 @@ def _cases(folder: Path, lists: str, written: str, setting: Setting, seeds: str)
         structs.replace(like, list=name, policy=policy, seed=seed)
         for name in (trace.lists(folder) if lists == EVERY else _names(lists, "--list"))
         for policy in (policies(like) if written == EVERY else _names(written, "--policy"))
-        for seed in _seeds(seeds)
+        for seed in seeds_of(seeds, "plan replay")
     ]
     for case in cases:
         check(case)
@@ -141,26 +146,3 @@ def _names(written: str, option: str) -> list[str]:
     if not all(names):
         raise BadObject("plan replay", written, option, "has an empty name; write names separated by commas")
     return list(dict.fromkeys(names))
-
-
-def _seeds(written: str) -> list[int]:
-    found: dict[int, None] = {}
-    for part in written.split(","):
-        first, dash, last = part.strip().partition("-")
-        if not (first.isdecimal() and (last.isdecimal() or not dash)) or len(first + last) > 18:
-            raise BadObject("plan replay", written, "--seeds", f"{part!r} is no seed; write 42, 42-51 or 42,45-47")
-        lowest, highest = int(first), int(last or first)
-        if highest < lowest or highest - lowest >= MOST_SEEDS:
-            raise BadObject("plan replay", written, "--seeds", f"{part!r} is not a range of 1 to {MOST_SEEDS} seeds")
-        found |= dict.fromkeys(range(lowest, highest + 1))
-    return list(found)
-
-
-SOON = 2.0
-
-
-def _say_progress(done: int, wanted: int, seconds: float, said: list[float] = []) -> None:  # noqa: B006
-    """A line on stderr now and then."""
-    if seconds - (said[-1] if said else 0.0) >= SOON and done < wanted:
-        said.append(seconds)
-        output.say(f"{done:,} of {wanted:,} runs, about {seconds / done * (wanted - done):,.0f} s left")

@@ -18,11 +18,11 @@ def text(answer: CapacityResponse, *, wide: bool) -> str:
         table.add_row(shape.name, f"{shape.count:,}{BOUNDS[shape.bound]}", f"{shape.roomy_nodes:,}")
     page.add(table)
     for shape in answer.shapes:
-        groups = [*(shape.nodes if wide else ()), *shape.templates]
-        if groups:
+        listed = [*(shape.nodes if wide else ()), *shape.templates]
+        if listed:
             page.add()
             page.add(f"{shape.name}:")
-            page.add(_groups(page, groups), indent=INDENT)
+            page.add(groups(page, listed), indent=INDENT)
     together = answer.all_or_nothing
     if together is not None:
         page.add()
@@ -35,9 +35,10 @@ def text(answer: CapacityResponse, *, wide: bool) -> str:
     return page.text()
 
 
-def _groups(page: Page, groups: list[NodeCapacity]) -> Table:
+def groups(page: Page, listed: list[NodeCapacity]) -> Table:
+    """Nodes with the same answer, line by line."""
     table = page.table("NODES", "COUNT", "ZONES", "THE NEXT ONE")
-    for each in groups:
+    for each in listed:
         names = ", ".join(each.nodes[:MOST_NAMES])
         more = len(each.nodes) - MOST_NAMES
         zones = [f"{zone.zone}: {zone.pods:,}" for zone in each.zones]

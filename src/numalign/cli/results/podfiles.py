@@ -264,7 +264,8 @@ class Found(NamedTuple):
 class Reader:
     """Collects pods and makes their names distinct."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
+        self._most = most
         self.pods: dict[str, tuple[Pod, str]] = {}
         self.warnings: list[str] = []
         self.unmodelled: list[str] = []
@@ -311,8 +312,8 @@ class Reader:
         earlier = self.pods.get(identity.full_name)
         if earlier:
             raise found.bad("metadata.name", f"{identity.full_name} is also in {earlier[1]}; rename one of them")
-        if len(self.pods) == MAX_PODS:
-            raise found.bad("", f"more than {MAX_PODS} pods altogether; ask for fewer")
+        if len(self.pods) == self._most:
+            raise found.bad("", f"more than {self._most} pods altogether; ask for fewer")
         self.pods[identity.full_name] = pending, found.place
 
     def _note_claims(self, found: Found, pod: Mapping[str, Any]) -> None:
@@ -322,9 +323,9 @@ class Reader:
             )
 
 
-def read(paths: Iterable[str]) -> PodFile:
-    """All pods of all files; one at least."""
-    reader, names = Reader(), list(paths)
+def read(paths: Iterable[str], most: int = MAX_PODS) -> PodFile:
+    """All pods of all files; one at least, and at most so many."""
+    reader, names = Reader(most), list(paths)
     for path in names:
         for document in fileio.documents(path):
             for found in _objects(document):

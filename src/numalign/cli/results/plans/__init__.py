@@ -1,0 +1,1 @@
+"""What the `plan` commands print: tables, and lines of CSV."""
