@@ -70,7 +70,7 @@ screenshots: $(DEV_READY)  ## Take the pictures of docs/use/dashboard.md again, 
 	SCREENSHOTS=docs/use/images $(BIN)/python -m pytest -q tests/browser/test_screenshots.py
 
 lock:  ## Pin the newest requirements again (needs uv)
-	cd requirements && for name in build runtime tls dashboard fast tracing dev peers go; do $(LOCK) $$name.in --output-file $$name.txt || exit; done
+	cd requirements && for name in build runtime tls dashboard plan fast tracing dev peers go; do $(LOCK) $$name.in --output-file $$name.txt || exit; done
 
 apifields: install  ## Make the table of API fields again: OPENAPI=folder of /openapi/v3 documents
 	$(BIN)/python tools/apifields.py $(OPENAPI)

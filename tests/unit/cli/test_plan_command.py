@@ -103,6 +103,17 @@ def test_resize_says_that_exclusive_cpus_are_not_resized(snapshot: str) -> None:
     assert 'Resize is infeasible for Guaranteed Pods alongside CPU Manager policy "static"' in text
 
 
+def test_a_sweep_goes_on_where_it_was(snapshot: str, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    asked = ("sweep", "--snapshot", snapshot, "--vary", "lose=0,1", "--out", str(out), "--workers", "1")
+    code, first, said = run(*asked, "--seeds", "1", "-o", "csv")
+    assert (code, "2 runs, 2 of them new" in said) == (0, True)
+    code, more, said = run(*asked, "--seeds", "1-2", "-o", "csv")
+    assert (code, "4 runs, 2 of them new" in said) == (0, True)
+    assert set(first.splitlines()) <= set(more.splitlines())
+    assert (out / "results.csv").read_text() == more
+
+
 def test_the_machines_and_pods_of_a_trace(tmp_path: Path) -> None:
     folder = traces.written(tmp_path, traces.small())
     code, text, _ = run("capacity", "--trace", str(folder), "--trace-list", "small", "--no-gains", "-o", "json")
