@@ -26,7 +26,7 @@ BLOCK: Final = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ENDS: Final = re.compile(r"#\s*exit code (\d+)\s*$")
 LOOKS: Final = re.compile(
     r"(kubectl (-n \S+ )?(get|describe|logs|wait|rollout status|top|auth)|helm (list|status|history)"
-    r"|numalign (explain|why|topology|nodes|doctor"
+    r"|numalign (explain|why|topology|nodes|doctor|plan (capacity|what-if|resize)"
     r"|deploy (status|diff|wait|validate)|scheduler state|cluster status))\b"
 )
 PATIENCE: Final = 90.0

@@ -13,6 +13,7 @@ from tests.embedded import kubectl
 PAGES = {
     "docs/use/pending-pod.md": "",
     "docs/use/deployer.md": "",
+    "docs/use/plan.md": "",
     "docs/use/doctor.md": "",
     # A cluster to install in, in which no other tool has defined the reports.
     "docs/use/install.md": """

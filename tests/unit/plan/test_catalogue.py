@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from numalign.api.decode import yamltext
 from numalign.api.errors import BadObject
 from numalign.kube.resources import NODES
 from numalign.plan.sources import scenes
@@ -67,3 +68,19 @@ def test_what_is_wrong_names_the_field(types: list[dict[str, Any]], field: str, 
 def test_the_defaults_of_a_kubelet_are_those_of_the_kubelet() -> None:
     found = catalogue_of({"name": "plain", "machine": "2x16"})
     assert found.types[0].kubelet.settings.topology_policy == "none"
+
+
+@pytest.mark.parametrize(
+    "path, line",
+    [
+        ("", 1),
+        ("machines", 2),
+        ("machines[1].price", 5),
+        ("machines[1].none", 4),
+        ("machines[0].labels[a/b.c]", 3),
+        ("x", 1),
+    ],
+)
+def test_the_line_of_a_field_is_found_by_its_path(path: str, line: int) -> None:
+    text = "kind: A\nmachines:\n- {name: a, labels: {a/b.c: d}}\n- name: b\n  price: 1\n"
+    assert yamltext.line(text, path) == line
