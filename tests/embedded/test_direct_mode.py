@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from numalign.api.attributes import attributes, directresult, directspec
+from numalign.api.attributes import attributes, devicespec, directresult, directspec
+from numalign.api.attributes.devicetable import DeviceTable
 from numalign.api.attributes.directmode import AppliedContainer
 from numalign.api.attributes.directresult import DirectResult
 from numalign.api.decode import cpuset, decode
@@ -30,6 +31,7 @@ from numalign.simulator.nodes.publisher.crd import RESOURCE
 from numalign.simulator.nodes.specs import NodeSpec
 from numalign.simulator.trees import Tree
 from tests.unit.kubelet import made
+from tests.unit.placement.direct import devices
 
 VERSION = "kubescheduler.config.k8s.io/v1"
 MACHINE = made.machine(zones=2, cores=8, memory="64Gi", devices={"example.com/gpu": [0, 0, 1, 1]})
@@ -114,9 +116,18 @@ class Site:
         return str(self.pod(name)["status"].get("phase"))
 
 
-def node(name: str = "n", *, direct: bool = True, labels: Mapping[str, str] | None = None, **kubelet: Any) -> NodeSpec:
+def node(
+    name: str = "n",
+    *,
+    direct: bool = True,
+    labels: Mapping[str, str] | None = None,
+    shared: DeviceTable | None = None,
+    **kubelet: Any,
+) -> NodeSpec:
     settings = made.settings(**kubelet) if kubelet else Settings()
-    return NodeSpec(name=name, machine=MACHINE, settings=settings, labels=labels or {}, direct=direct)
+    return NodeSpec(
+        name=name, machine=MACHINE, settings=settings, labels=labels or {}, direct=direct, shared_devices=shared
+    )
 
 
 def on(
@@ -260,6 +271,39 @@ def test_devices_come_from_the_zone_of_the_container_by_minor() -> None:
         assert held == [[0, 1], [2, 3]]
 
     on(story=story)
+
+
+def test_a_gpu_and_a_nic_on_one_root_are_decided_together_and_known_to_a_scheduler_that_starts_anew() -> None:
+    gpu, nic = {"koordinator.sh/gpu": "100"}, {"koordinator.sh/rdma": "100"}
+    half = {"koordinator.sh/gpu-core": "50", "koordinator.sh/gpu-memory-ratio": "50"}
+
+    async def story(site: Site) -> None:
+        joint = pod("joint", 2, spec={"policy": SINGLE}, **gpu, **nic)
+        joint["metadata"]["annotations"][devicespec.DEVICE_SPEC] = devices.SAME_PCIE
+        await site.create(pod("half", 2, spec={"policy": SINGLE}, **half), joint)
+        await site.begin()
+        await site.create(pod("other", 2, spec={"policy": SINGLE}, **half))
+        held = {}
+        for name in ("half", "joint", "other"):
+            result = site.result(name)
+            assert result is not None, site.says(name)
+            held[name] = {kind: [each.minor for each in grants] for kind, grants in result.devices.items()}
+        assert held["half"] == held["other"] == {"gpu": [0]}
+        assert held["joint"] == {"gpu": [1], "rdma": [0]}
+        written = json.loads(site.pod("joint")["metadata"]["annotations"]["scheduling.koordinator.sh/device-allocated"])
+        assert written["gpu"][0]["id"] == "GPU-1"
+        assert site.phase("joint") in ("Running", "Pending")
+
+    on(node(shared=devices.table()), story=story, args={"koordinatorAnnotations": True})
+
+
+def test_a_wrong_device_request_is_named_in_the_event() -> None:
+    async def story(site: Site) -> None:
+        await site.create(pod("p", 2, spec={"policy": SINGLE}, **{"koordinator.sh/gpu": "150"}))
+        wanted = "spec.containers[0].resources.limits[koordinator.sh/gpu]: 150 is neither at most 100 nor a multiple"
+        assert wanted in site.says()
+
+    on(node(shared=devices.table()), story=story)
 
 
 def test_a_scheduler_that_starts_anew_knows_what_is_in_use() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, Final
 
-from numalign.api.attributes import directresult, directspec
+from numalign.api.attributes import devicespec, directresult, directspec
 from numalign.deploy.rights import ADMISSION
 
 NAME: Final = "numalign-direct-mode"
@@ -25,7 +25,11 @@ WORDS: Final[tuple[tuple[str, str, Collection[str]], ...]] = (
     ("cpus", "exclusive", directspec.CPU_EXCLUSIONS),
 )
 """Variable, field and its words."""
-ANNOTATIONS: Final = {"zones": directspec.TOPOLOGY_SPEC, "cpus": directspec.CPU_SPEC}
+ANNOTATIONS: Final = {
+    "zones": directspec.TOPOLOGY_SPEC,
+    "cpus": directspec.CPU_SPEC,
+    "devices": devicespec.DEVICE_SPEC,
+}
 
 
 def manifest() -> list[dict[str, Any]]:

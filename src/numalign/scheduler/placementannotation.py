@@ -30,6 +30,8 @@ def annotations(decision: Decision, *, koordinator: bool = False) -> dict[str, s
     said = {directresult.RESULT: directresult.encode(direct)}
     if koordinator:
         said[directresult.KOORDINATOR_RESULT] = directresult.encode_for_koordinator(direct)
+        if direct.devices:
+            said[directresult.KOORDINATOR_DEVICES] = directresult.encode_devices(direct)
     return said
 
 

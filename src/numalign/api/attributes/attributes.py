@@ -11,9 +11,10 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct
 
 from numalign.api import errors
-from numalign.api.attributes import coremap, deviceclasses, directmode, grammar, managers, podplacements
+from numalign.api.attributes import coremap, deviceclasses, devicetable, directmode, grammar, managers, podplacements
 from numalign.api.attributes.coremap import Core
 from numalign.api.attributes.deviceclasses import DeviceCount
+from numalign.api.attributes.devicetable import DeviceTable
 from numalign.api.attributes.directmode import AppliedContainer, DeviceMinors, DirectMode
 from numalign.api.attributes.managers import KubeletBuild, ManagerPolicies, MemoryZone, ReservedMemory
 from numalign.api.attributes.podplacements import PodPlacement
@@ -43,6 +44,8 @@ class NodeFacts(Struct, frozen=True, kw_only=True):
     """The agent enforces what the scheduler decides."""
     minors: tuple[DeviceMinors, ...] | None = None
     """The devices that it can hand out."""
+    shares: DeviceTable | None = None
+    """The devices that it can hand out in parts or together."""
     applied: tuple[AppliedContainer, ...] | None = None
     """What it did with each decision."""
 
@@ -72,6 +75,7 @@ CODECS: Final = {
     "numalign.io/devices": Codec("devices", deviceclasses.encode, deviceclasses.decode),
     "numalign.io/mode": Codec("mode", directmode.encode_mode, _once(directmode.decode_mode)),
     "numalign.io/minors": Codec("minors", directmode.encode_minors, _once(directmode.decode_minors)),
+    "numalign.io/shared-devices": Codec("shares", devicetable.encode, _once(devicetable.decode)),
     "numalign.io/applied": Codec("applied", directmode.encode_applied, directmode.decode_applied),
     "numalign.io/placements": Codec("placements", podplacements.encode_placements, podplacements.decode_placements),
 }

@@ -25,10 +25,27 @@ VERSION: Final = 1
 LONGEST: Final = 64 << 10
 
 
-class DeviceGrant(Struct, frozen=True):
-    """One device by its minor number."""
+class FunctionGrant(Struct, frozen=True):
+    """One virtual function by its address on the bus."""
+
+    bus: str = field(name="busID")
+
+
+class Extension(Struct, frozen=True, omit_defaults=True):
+    vfs: tuple[FunctionGrant, ...] = ()
+
+
+NO_EXTENSION: Final = Extension()
+
+
+class DeviceGrant(Struct, frozen=True, omit_defaults=True):
+    """One device by its minor number. Without `resources` it is whole."""
 
     minor: int
+    id: str = ""
+    resources: Mapping[str, str] = field(default_factory=dict)
+    """What is granted of the device, in the names of Koordinator."""
+    extension: Extension = NO_EXTENSION
 
 
 class ContainerResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -42,7 +59,7 @@ class ContainerResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     resources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """By zone, the amounts that the ledger counts there."""
     devices: Mapping[str, tuple[DeviceGrant, ...]] = field(default_factory=dict)
-    """By resource."""
+    """By resource; by type (gpu, rdma, fpga) what is handed out in parts or together."""
 
     @property
     def cpus(self) -> int:
@@ -69,6 +86,9 @@ class DirectResult(Struct, frozen=True, kw_only=True, rename="camel", omit_defau
     numa_node_resources: tuple[ZoneAmounts, ...] = ()
     exclusion: str = ""
     """The exclusive CPU policy under which its CPUs are held; empty: none."""
+    devices: Mapping[str, tuple[DeviceGrant, ...]] = field(default_factory=dict)
+    """By type, what the pod as a whole keeps of shared devices. `containers` may overlap where init containers hand
+    theirs on."""
 
     @property
     def cpus(self) -> int:
@@ -80,6 +100,7 @@ class KoordinatorResult(Struct, frozen=True, rename="camel", omit_defaults=True)
     numa_node_resources: tuple[ZoneAmounts, ...] = ()
 
 
+KOORDINATOR_DEVICES: Final = "scheduling.koordinator.sh/device-allocated"
 _ENCODER: Final = msgspec.json.Encoder()
 _DECODER: Final = msgspec.json.Decoder(DirectResult)
 
@@ -91,6 +112,11 @@ def encode(result: DirectResult) -> str:
 def encode_for_koordinator(result: DirectResult) -> str:
     """The part that Koordinator's agent understands: CPUs and zones of the pod as a whole."""
     return _ENCODER.encode(KoordinatorResult(result.cpuset, result.numa_node_resources)).decode()
+
+
+def encode_devices(result: DirectResult) -> str:
+    """The devices of the pod as a whole, as Koordinator's agent reads them."""
+    return _ENCODER.encode(result.devices).decode()
 
 
 def of_pod(pod: Pod) -> DirectResult | None:

@@ -1,4 +1,5 @@
-"""What a pod's owner asks of a node in direct mode: zones by `numa-topology-spec`, CPUs by `cpu-spec`.
+"""What a pod's owner asks of a node in direct mode: zones by `numa-topology-spec`, CPUs by `cpu-spec`, devices by
+`device-spec` (which `devicespec` reads).
 
 The shapes of `placement` call `read`; docs/use/direct-mode.md describes the values, and `deploy` renders the same rules
 as a ValidatingAdmissionPolicy. Koordinator's keys are read only where the caller says so, and ours win. Containers are
@@ -14,6 +15,8 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct
 
+from numalign.api.attributes import devicespec
+from numalign.api.attributes.devicespec import NO_DEVICES, DeviceSpec
 from numalign.api.decode import fields
 from numalign.api.decode.fields import Field
 from numalign.api.errors import BadObject
@@ -22,11 +25,11 @@ from numalign.api.objects.pod import Container, Pod
 
 TOPOLOGY_SPEC: Final = "numalign.io/numa-topology-spec"
 CPU_SPEC: Final = "numalign.io/cpu-spec"
-SPECS: Final = (TOPOLOGY_SPEC, CPU_SPEC)
+SPECS: Final = (TOPOLOGY_SPEC, CPU_SPEC, devicespec.DEVICE_SPEC)
 
 KOORDINATOR_TOPOLOGY_SPEC: Final = "scheduling.koordinator.sh/numa-topology-spec"
 KOORDINATOR_RESOURCE_SPEC: Final = "scheduling.koordinator.sh/resource-spec"
-KOORDINATOR_SPECS: Final = (KOORDINATOR_TOPOLOGY_SPEC, KOORDINATOR_RESOURCE_SPEC)
+KOORDINATOR_SPECS: Final = (KOORDINATOR_TOPOLOGY_SPEC, KOORDINATOR_RESOURCE_SPEC, *devicespec.KOORDINATOR_KEYS)
 
 LONGEST: Final = 16 << 10
 """Characters of an annotation that are read: a hundred containers by name, with a policy each, are half of it."""
@@ -77,6 +80,7 @@ class DirectSpec(Struct, frozen=True, kw_only=True):
     required_cpus: BindPolicy | None = None
     preferred_cpus: BindPolicy | None = None
     cpu_exclusion: CPUExclusion = "None"
+    devices: DeviceSpec = NO_DEVICES
 
     @property
     def needs_direct(self) -> bool:
@@ -88,6 +92,7 @@ class DirectSpec(Struct, frozen=True, kw_only=True):
             or self.policies
             or self.required_cpus
             or self.cpu_exclusion != "None"
+            or self.devices.requests
         )
 
 
@@ -97,10 +102,9 @@ NOTHING: Final = DirectSpec()
 def read(pod: Pod, *, koordinator: bool = False) -> DirectSpec:
     """The pod's wishes. `koordinator`: Koordinator's annotations count where ours are absent."""
     annotations = pod.metadata.annotations
-    if not annotations:
-        return NOTHING
-    found: dict[str, Any] = {}
-    for names, take in ((_TOPOLOGY, _topology), (_CPUS, _cpus)):
+    devices = devicespec.read(pod, _root, koordinator=koordinator)
+    found: dict[str, Any] = {"devices": devices} if devices != NO_DEVICES else {}
+    for names, take in ((_TOPOLOGY, _topology), (_CPUS, _cpus)) if annotations else ():
         name = next((each for each in (names if koordinator else names[:1]) if each in annotations), None)
         if name is not None:
             found |= take(_root(pod, name), pod)

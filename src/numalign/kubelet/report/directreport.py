@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from msgspec import structs
 
+from numalign.api.attributes.devicetable import DeviceTable
 from numalign.api.attributes.directmode import AppliedContainer, DeviceMinors, DirectMode
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.kubelet.machine.machine import Machine
@@ -23,6 +24,7 @@ def advertised(
     settings: Settings,
     mode: DirectMode,
     applied: Iterable[AppliedContainer] = (),
+    shares: DeviceTable | None = None,
 ) -> NodeTopology:
     """The report with direct mode and the acknowledged decisions."""
     facts = structs.replace(
@@ -30,6 +32,7 @@ def advertised(
         mode=mode,
         minors=minors(machine),
         applied=tuple(sorted(applied)),
+        shares=shares,
         reserved_cpus=settings.reserved_cpus,
         reserved_memory={each.zone: each.limits for each in settings.reserved_memory},
     )

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from numalign.api.attributes.directmode import NodeDefaults
 from numalign.kubelet.cpu.topology import CPUTopology
+from numalign.placement.columns.deviceshares import NO_SHARES, NO_STOCK, DeviceStock, Shares
 
 MILLI: Final = 1000
 
@@ -36,6 +37,8 @@ class DirectMachine(Struct, frozen=True, kw_only=True, dict=True, eq=False):
     """By memory type the bytes of each zone."""
     devices: tuple[tuple[str, tuple[int, ...], int], ...] = ()
     """By resource the minors of each zone, and those that lie in no zone."""
+    stock: DeviceStock = NO_STOCK
+    """Devices that are handed out in parts or together."""
     terms: DirectTerms
 
     @cached_property
@@ -46,6 +49,11 @@ class DirectMachine(Struct, frozen=True, kw_only=True, dict=True, eq=False):
     @cached_property
     def every_zone(self) -> int:
         return (1 << len(self.zones)) - 1
+
+    @cached_property
+    def plugins(self) -> frozenset[str]:
+        """The resources that are handed out device by device."""
+        return frozenset(name for name, _, _ in self.devices)
 
     @cached_property
     def threads(self) -> int:
@@ -67,6 +75,7 @@ class DirectMachine(Struct, frozen=True, kw_only=True, dict=True, eq=False):
             shared=nothing,
             memory=tuple(amounts for _, amounts in self.memory),
             devices=tuple(union(by_zone) | loose for _, by_zone, loose in self.devices),
+            shares=self.stock.whole,
         )
 
     @cached_property
@@ -95,6 +104,7 @@ class FreeState(NamedTuple):
     """By memory type and position, free bytes."""
     devices: tuple[int, ...]
     """By resource, free minors."""
+    shares: Shares = NO_SHARES
     single: int = 0
     """Zones in which a container is that has one zone."""
     spread: int = 0

@@ -18,6 +18,8 @@ from numalign.api.objects import resourcenames
 from numalign.api.objects.pod import Container, Pod
 from numalign.kubelet.demand import Role
 from numalign.placement.columns.directmachine import DirectMachine
+from numalign.placement.direct.share import asks as shares
+from numalign.placement.direct.share.asks import ShareAsk
 
 
 class ContainerAsk(Struct, frozen=True, kw_only=True):
@@ -32,6 +34,7 @@ class ContainerAsk(Struct, frozen=True, kw_only=True):
     """By memory type of the machine; empty: not counted by zone."""
     devices: tuple[int, ...] = ()
     """By resource of the machine."""
+    shares: ShareAsk | None = None
 
 
 class PodAsk(Struct, frozen=True, kw_only=True, dict=True):
@@ -51,6 +54,11 @@ class PodAsk(Struct, frozen=True, kw_only=True, dict=True):
         """Whether some container hands on what it got."""
         return any(each.role is Role.INIT for each in self.containers)
 
+    @cached_property
+    def has_shares(self) -> bool:
+        """Whether it matters which devices a zone has, and what they are connected to."""
+        return any(each.shares is not None for each in self.containers)
+
 
 def of(pod: Pod, wish: Intent, machine: DirectMachine) -> PodAsk:
     spec, defaults = wish.direct, machine.terms.defaults
@@ -62,7 +70,8 @@ def of(pod: Pod, wish: Intent, machine: DirectMachine) -> PodAsk:
         excluded = place in spec.excluded
         aligned = "none" if excluded else directspec.strictest((own.get(place, spec.policy or "none"), defaults.policy))
         pinned = not excluded and (aligned != "none" or bool(required or spec.preferred_cpus))
-        containers.append(_container(pod, place, container, aligned, pinned, machine))
+        wanted = shares.of(spec.devices, place, container, machine.stock, machine.plugins)
+        containers.append(_container(pod, place, container, aligned, pinned, machine, wanted))
     return PodAsk(
         containers=tuple(containers),
         scope=spec.scope or wish.scope or ("pod" if defaults.scope == "pod" else "container"),
@@ -77,7 +86,13 @@ def of(pod: Pod, wish: Intent, machine: DirectMachine) -> PodAsk:
 
 
 def _container(
-    pod: Pod, place: int, container: Container, policy: AlignmentPolicy, pinned: bool, machine: DirectMachine
+    pod: Pod,
+    place: int,
+    container: Container,
+    policy: AlignmentPolicy,
+    pinned: bool,
+    machine: DirectMachine,
+    wanted: ShareAsk | None,
 ) -> ContainerAsk:
     is_init = place < len(pod.spec.init_containers)
     requests, limits = container.resources.requests, container.resources.limits
@@ -88,7 +103,7 @@ def _container(
     devices = [limits.get(name) for name, _, _ in machine.devices]
     amounts = tuple(amount.value if amount is not None else 0 for amount in memory)
     counts = tuple(amount.value if amount is not None else 0 for amount in devices)
-    asks_something = bool(milli or any(amounts) or any(counts))
+    asks_something = bool(milli or any(amounts) or any(counts) or wanted)
     return ContainerAsk(
         role=Role.APP if not is_init else Role.SIDECAR if container.is_sidecar else Role.INIT,
         policy=policy if asks_something else "none",
@@ -96,4 +111,5 @@ def _container(
         milli=milli if policy != "none" and not own else 0,
         memory=amounts if any(amounts) else (),
         devices=counts if any(counts) else (),
+        shares=wanted,
     )

@@ -5,7 +5,7 @@ is kept for all nodes that are alike: a burst of equal pods on equal nodes asks 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -24,6 +24,8 @@ from numalign.placement.columns.shapes import Shape
 from numalign.placement.direct import asks, scope
 from numalign.placement.direct.asks import PodAsk
 from numalign.placement.direct.scope import Assignment, Unplaced
+from numalign.placement.direct.share import amounts as sharing
+from numalign.placement.direct.share import choosing
 from numalign.placement.direct.taking import Grant
 from numalign.placement.referenceargs import Strategy
 from numalign.placement.rowmodel.causes import Cause, Shortfall, Want
@@ -43,6 +45,9 @@ class Placed(Struct, frozen=True, dict=True):
 
 
 Answer = Placed | Unplaced
+Devices = Mapping[str, tuple[DeviceGrant, ...]]
+Parts = tuple[tuple[ContainerResult, ...], str, tuple[ZoneAmounts, ...], Devices]
+"""Of a result: containers, CPUs, amounts by zone and shared devices."""
 
 
 class Decider:
@@ -101,16 +106,22 @@ def result(
     """The decision as the pod's annotation has it."""
     names = tuple(container.name for container in pod.in_admission_order())
     enforced = asked.enforce_memory
-    known: dict[object, tuple[tuple[ContainerResult, ...], str, tuple[ZoneAmounts, ...]]]
+    known: dict[object, Parts]
     known = found.__dict__.setdefault("_results", {})
     parts = known.get(names)
     if parts is None:
         grants, after = found.assignment.grants, found.assignment.after
+        kept = sharing.less(before.shares, after.shares)
         containers = tuple(
             _container(name, grant, machine, enforced=enforced) for name, grant in zip(names, grants, strict=True)
         )
         cpus = before.cpus & ~after.cpus
-        parts = known[names] = containers, cpuset.text(cpus), tuple(_amounts(machine, before, after))
+        parts = known[names] = (
+            containers,
+            cpuset.text(cpus),
+            tuple(_amounts(machine, before, after)),
+            sharing.grants(machine.stock, kept),
+        )
     return DirectResult(
         version=directresult.VERSION,
         uid=pod.metadata.uid,
@@ -120,6 +131,7 @@ def result(
         containers=parts[0],
         cpuset=parts[1],
         numa_node_resources=parts[2],
+        devices=parts[3],
         exclusion="" if asked.exclusion == "None" else asked.exclusion,
     )
 
@@ -145,7 +157,8 @@ def _container(name: str, grant: Grant, machine: DirectMachine, *, enforced: boo
             resource: tuple(map(DeviceGrant, cpuset.members(minors)))
             for (resource, _, _), minors in zip(machine.devices, grant.devices, strict=False)
             if minors
-        },
+        }
+        | (sharing.grants(machine.stock, grant.shares) if grant.shares.parts else {}),
     )
 
 
@@ -190,6 +203,8 @@ def _cause(wants: Sequence[Want], found: Unplaced, resources: Resources) -> Caus
         return Cause.PARTIAL_CORES
     if found.is_exclusive:
         return Cause.KEPT_APART
+    if found.is_connected:
+        return Cause.NOT_CONNECTED
     if found.width:
         return Cause.NO_COMMON_ZONES
     short = [want.column for want in wants if sum(want.free) < want.need]
@@ -211,3 +226,6 @@ def _wants(
     for (name, by_zone, _), count, minors in zip(machine.devices, asked.devices, free.devices, strict=False):
         if count:
             yield Want(resources.column(name), count, width, tuple((minors & own).bit_count() for own in by_zone))
+    for each in asked.shares.types if asked.shares is not None else ():
+        name, amount, by_position = choosing.room(machine.stock, free.shares, each)
+        yield Want(resources.column(name), each.count * amount, width, tuple(by_position.get(at, 0) for at in places))

@@ -12,10 +12,13 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from numalign.api.attributes.devicetable import KINDS
 from numalign.api.attributes.directresult import ContainerResult, DirectResult
 from numalign.api.decode import quantity
 from numalign.api.objects import resourcenames
 from numalign.placement.columns.directmachine import MILLI, DirectMachine, FreeState, positions
+from numalign.placement.direct.share import amounts as sharing
+from numalign.placement.direct.share.amounts import Held
 
 
 class DirectProblem(StrEnum):
@@ -35,6 +38,7 @@ class PodHolding(Struct, frozen=True, kw_only=True):
     """Bytes by type and zone."""
     devices: Mapping[str, int] = {}
     """Minors by resource."""
+    shares: Held = {}
     single: frozenset[int] = frozenset()
     spread: frozenset[int] = frozenset()
     """Zones of containers that have one zone, and several."""
@@ -57,13 +61,15 @@ def holding(result: DirectResult) -> PodHolding:
     devices: dict[str, int] = {}
     for container in result.containers:
         for resource, grants in container.devices.items():
-            for grant in grants:
+            # Shared devices count for the pod as a whole.
+            for grant in grants if resource not in KINDS else ():
                 devices[resource] = devices.get(resource, 0) | 1 << grant.minor
     return PodHolding(
         cpus=result.cpus,
         milli=milli,
         memory=memory,
         devices=devices,
+        shares=sharing.held(result.devices),
         single=_zones(result.containers, several=False),
         spread=_zones(result.containers, several=True),
         exclusion=result.exclusion,
@@ -157,6 +163,11 @@ class DirectLedger:
         cpus = held.cpus & machine.topology.cpus
         taken = [held.devices.get(name, 0) for name, _, _ in machine.devices]
         overlaps = cpus & ~free.cpus or any(own & ~left for own, left in zip(taken, free.devices, strict=True))
+        shares = free.shares
+        if held.shares and machine.stock.units:
+            own_shares = sharing.taken(machine.stock, held.shares)
+            overlaps = overlaps or sharing.exceeds(own_shares, free.shares, machine.stock)
+            shares = sharing.less(free.shares, own_shares)
         if overlaps:
             self.problems[DirectProblem.OVERLAP] += 1
         own = [(cpus & inside).bit_count() * MILLI for inside in machine.cpus]
@@ -173,6 +184,7 @@ class DirectLedger:
             shared=tuple(shared),
             memory=tuple(memory),
             devices=tuple([left & ~own for left, own in zip(free.devices, taken, strict=True)]),
+            shares=shares,
             single=free.single | _mask(machine, held.single),
             spread=free.spread | _mask(machine, held.spread),
             whole_cores=free.whole_cores | (cpus if held.exclusion == "PCPULevel" else 0),

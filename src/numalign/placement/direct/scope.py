@@ -14,13 +14,15 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
 from typing import Final, Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
+from numalign.api.attributes.devicetable import WHOLE
 from numalign.kubelet.demand import Role, peak
 from numalign.kubelet.topologymanager import mask as masks
 from numalign.placement.columns.directmachine import DirectMachine, FreeState, positions
 from numalign.placement.direct import taking
 from numalign.placement.direct.asks import ContainerAsk, PodAsk
+from numalign.placement.direct.share.asks import ShareAsk
 from numalign.placement.direct.taking import Grant, Reuse
 
 ALTERNATIVES: Final = 64
@@ -45,6 +47,8 @@ class Unplaced(Struct, frozen=True):
     """Whether it would have zones but for pods from which they are to be kept apart."""
     partial_cores: bool = False
     """Whether it requests a part of a core and only whole ones are allowed."""
+    is_connected: bool = False
+    """Whether it would have devices if it did not matter how they are connected."""
 
 
 def assign(machine: DirectMachine, free: FreeState, pod: PodAsk) -> Assignment | Unplaced:
@@ -85,7 +89,7 @@ class _Candidates(Struct, frozen=True):
 
     def different(self, ordered: Sequence[int], free: FreeState, reuse: Reuse) -> Iterator[int]:
         """Of zones that are alike, those that come first."""
-        if self.machine.has_wide_devices:
+        if self.machine.has_wide_devices or self.pod.has_shares:
             yield from ordered
             return
         # Mostly no more than the first one is asked for, and looking at zones takes longer than trying them.
@@ -121,6 +125,12 @@ def room(machine: DirectMachine, free: FreeState, asked: ContainerAsk, mask: int
         if count:
             local = machine.local_minors(resource, mask)
             total += 1000 * (free.devices[resource] & local).bit_count() // max(1, local.bit_count())
+    if asked.shares is not None:
+        kinds = {each.kind for each in asked.shares.types}
+        units = machine.stock.units
+        near = [at for at, each in enumerate(units) if each.kind in kinds and mask >> max(0, each.position) & 1]
+        there = sum(units[at].parts for at in near)
+        total += 1000 * sum(free.shares.parts[at] for at in near) // max(1, there)
     return total
 
 
@@ -180,7 +190,7 @@ class _Search:
     def options(self, place: int, free: FreeState, reuse: Reuse) -> Iterator[Grant]:
         """What the container may get, best first."""
         asked, candidates = self._pod.containers[place], self._candidates
-        if asked.policy == "none" and not (asked.cpus or asked.devices):
+        if asked.policy == "none" and not (asked.cpus or asked.devices or asked.shares):
             yield taking.NO_GRANT
             return
         for number, size in enumerate(candidates.allowed(asked.policy, self.widths[place])):
@@ -224,16 +234,18 @@ class _Search:
             self.best = kept, grants, free
 
 
-Footprint = tuple[int, int, int]
-"""Thousandths of CPUs, devices, bytes of memory."""
+Footprint = tuple[int, int, int, int]
+"""Thousandths of CPUs, hundredths of devices, bytes of memory, bytes of devices' memory."""
 
 
 def footprint(before: FreeState, after: FreeState) -> Footprint:
     """What a pod keeps from others."""
     own = (before.cpus & ~after.cpus).bit_count() * 1000
-    devices = sum((had & ~has).bit_count() for had, has in zip(before.devices, after.devices, strict=True))
+    devices = WHOLE * sum((had & ~has).bit_count() for had, has in zip(before.devices, after.devices, strict=True))
     memory = sum(sum(had) - sum(has) for had, has in zip(before.memory, after.memory, strict=True))
-    return own + sum(after.shared) - sum(before.shared), devices, memory
+    devices += sum(before.shares.parts) - sum(after.shares.parts)
+    own_memory = sum(before.shares.memory) - sum(after.shares.memory)
+    return own + sum(after.shared) - sum(before.shared), devices, memory, own_memory
 
 
 def _least_footprint(machine: DirectMachine, pod: PodAsk) -> Footprint:
@@ -243,9 +255,14 @@ def _least_footprint(machine: DirectMachine, pod: PodAsk) -> Footprint:
         return peak((each.role, amount(each)) for each in pod.containers)
 
     cpus = most(lambda each: each.cpus) * 1000 + most(lambda each: each.milli)
-    devices = sum(most(partial(_at, place, "devices")) for place in range(len(machine.devices)))
+    devices = WHOLE * sum(most(partial(_at, place, "devices")) for place in range(len(machine.devices)))
     memory = sum(most(partial(_at, place, "memory")) for place in range(len(machine.memory)))
-    return cpus, devices, memory
+    parts, own_memory = (most(partial(_share, place)) for place in (0, 1))
+    return cpus, devices + parts, memory, own_memory
+
+
+def _share(place: int, asked: ContainerAsk) -> int:
+    return asked.shares.amount()[place] if asked.shares is not None else 0
 
 
 def _at(place: int, kind: Literal["devices", "memory"], asked: ContainerAsk) -> int:
@@ -290,12 +307,14 @@ def summed(containers: Sequence[ContainerAsk]) -> ContainerAsk:
     def added(each: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
         return tuple(map(sum, zip(*filter(None, each), strict=True)))
 
+    types = tuple(kind for each in containers if each.shares is not None for kind in each.shares.types)
     return ContainerAsk(
         role=Role.APP,
         cpus=sum(each.cpus for each in containers),
         milli=sum(each.milli for each in containers),
         memory=added([each.memory for each in containers]),
         devices=added([each.devices for each in containers]),
+        shares=ShareAsk(types=types) if types else None,
     )
 
 
@@ -331,9 +350,13 @@ def _width(machine: DirectMachine, pod: PodAsk, containers: Sequence[ContainerAs
 def _why(machine: DirectMachine, free: FreeState, pod: PodAsk, place: int, asked: ContainerAsk, width: int) -> Unplaced:
     partial_cores = pod.required == "FullPCPUs" and bool(asked.cpus % machine.threads)
     limit = width if asked.policy in ("single-numa-node", "restricted") else 0
-    exclusive = False
-    if pod.exclusive and asked.policy != "none":
-        nothing = taking.nothing(machine)
-        sizes = _Candidates(machine, pod).allowed(asked.policy, width)
-        exclusive = any(taking.fit(machine, free, nothing, asked, pod, mask) for size in sizes for mask in size)
-    return Unplaced(place, limit, exclusive, partial_cores)
+    nothing = taking.nothing(machine)
+    sizes = _Candidates(machine, pod).allowed(asked.policy, width)
+
+    def fits(each: ContainerAsk) -> bool:
+        return any(taking.fit(machine, free, nothing, each, pod, mask) for size in sizes for mask in size)
+
+    exclusive = pod.exclusive and asked.policy != "none" and fits(asked)
+    shares = asked.shares
+    connected = shares is not None and not exclusive and fits(structs.replace(asked, shares=shares.unconnected()))
+    return Unplaced(place, limit, exclusive, partial_cores, connected)

@@ -12,10 +12,13 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from numalign.api.attributes.directspec import Strategy
+from numalign.placement.columns.deviceshares import NO_SHARES, Shares
 from numalign.placement.columns.directmachine import MILLI, DirectMachine, FreeState, positions
 from numalign.placement.direct import picking
 from numalign.placement.direct.asks import ContainerAsk, PodAsk
 from numalign.placement.direct.picking import Picking
+from numalign.placement.direct.share import amounts as sharing
+from numalign.placement.direct.share import choosing
 
 Amounts = tuple[int, ...]
 
@@ -33,6 +36,8 @@ class Grant(Struct, frozen=True):
     """By memory type and position; empty: none."""
     devices: Amounts = ()
     """By resource the minors; empty: none."""
+    shares: Shares = NO_SHARES
+    """By device of the stock; empty: none."""
 
 
 class Reuse(NamedTuple):
@@ -42,11 +47,12 @@ class Reuse(NamedTuple):
     shared: Amounts
     memory: tuple[Amounts, ...]
     devices: Amounts
+    shares: Shares = NO_SHARES
 
 
 def nothing(machine: DirectMachine) -> Reuse:
     zeros = (0,) * len(machine.zones)
-    return Reuse(0, zeros, (zeros,) * len(machine.memory), (0,) * len(machine.devices))
+    return Reuse(0, zeros, (zeros,) * len(machine.memory), (0,) * len(machine.devices), machine.stock.nothing)
 
 
 NO_GRANT: Final = Grant()
@@ -80,8 +86,15 @@ def fit(
         if minors is None:
             return None
         devices.append(minors)
+    shares = NO_SHARES
+    if asked.shares is not None:
+        fill = pod.strategy == "MostAllocated"
+        chosen = choosing.allocate(machine.stock, free.shares, reuse.shares, asked.shares, mask, fill=fill)
+        if chosen is None:
+            return None
+        shares = chosen
     zones = mask if asked.policy != "none" else 0
-    return Grant(zones, cpus, shared, tuple(memory), tuple(devices))
+    return Grant(zones, cpus, shared, tuple(memory), tuple(devices), shares)
 
 
 def spread(room: Sequence[int], need: int, mask: int, strategy: Strategy, step: int = 1) -> Amounts | None:
@@ -162,6 +175,7 @@ def charged(free: FreeState, reuse: Reuse, grant: Grant, *, is_init: bool) -> tu
     shared = _beyond(grant.shared, reuse.shared)
     memory = tuple(map(_beyond, grant.memory, reuse.memory)) if grant.memory else ()
     devices = tuple([own & ~left for own, left in zip(grant.devices, reuse.devices, strict=False)])
+    shares = sharing.beyond(grant.shares, reuse.shares) if grant.shares.parts else NO_SHARES
     after = free._replace(
         cpus=free.cpus & ~cpus,
         shared=_added(free.shared, shared),
@@ -171,6 +185,7 @@ def charged(free: FreeState, reuse: Reuse, grant: Grant, *, is_init: bool) -> tu
         devices=tuple([own & ~taken for own, taken in zip(free.devices, devices, strict=True)])
         if devices
         else free.devices,
+        shares=sharing.less(free.shares, shares) if shares.parts else free.shares,
     )
     if is_init:
         return after, Reuse(
@@ -178,6 +193,7 @@ def charged(free: FreeState, reuse: Reuse, grant: Grant, *, is_init: bool) -> tu
             _added(reuse.shared, shared),
             tuple(map(_added, reuse.memory, memory)) if memory else reuse.memory,
             tuple([left | own for left, own in zip(reuse.devices, devices, strict=True)]) if devices else reuse.devices,
+            sharing.added(reuse.shares, shares) if shares.parts else reuse.shares,
         )
     return after, Reuse(
         reuse.cpus & ~grant.cpus,
@@ -186,6 +202,7 @@ def charged(free: FreeState, reuse: Reuse, grant: Grant, *, is_init: bool) -> tu
         tuple([left & ~own for left, own in zip(reuse.devices, grant.devices, strict=True)])
         if grant.devices
         else reuse.devices,
+        sharing.floored(reuse.shares, grant.shares) if grant.shares.parts else reuse.shares,
     )
 
 

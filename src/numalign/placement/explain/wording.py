@@ -99,6 +99,7 @@ SENTENCES: Final[Mapping[AnyCause, str]] = {
     Cause.NOT_WHOLE_BYTES: "{subject} asks for a fraction of a byte",
     Cause.UNEVEN_SHARES: "{subject} needs CPUs that cannot be divided among its zones",
     Cause.KEPT_APART: "{subject} must not share NUMA zones with pods there, and others have no room for {need}",
+    Cause.NOT_CONNECTED: "{subject} needs {need}, and no free devices are connected as the pod asks",
     Cause.UNSETTLED_PODS: "{subject} fits or not depending on where other pods settle{pods}",
     Cause.TERMINATING_PODS: "{subject} fits or not depending on when terminating pods end{pods}",
     Cause.SIZE_UNKNOWN: "{subject} fits or not depending on the zone of {resources} that the report leaves out",

@@ -21,6 +21,7 @@ from numalign.api.objects.node import Node
 from numalign.kubelet.cpu.topology import discover
 from numalign.kubelet.machine.machine import Machine
 from numalign.kubelet.settings import Settings
+from numalign.placement.columns import deviceshares
 from numalign.placement.columns.directmachine import DirectMachine, DirectTerms, union
 from numalign.placement.columns.nodefacts import Assumption
 from numalign.placement.reports import hardware, supplies
@@ -46,8 +47,9 @@ def machine(
     allocatable = _without(facts.cores, facts.reserved_cpus or 0)
     memory = _memory(topology)
     devices = _devices(facts.minors or (), zones) if "devices" in features else ()
+    table = facts.shares if "devices" in features else None
     # Equal nodes share one machine, so that a decision for one of them is known for all.
-    key = zones, allocatable, memory, devices, features, tuple(labels.items())
+    key = zones, allocatable, memory, devices, table, features, tuple(labels.items())
     found = _SHARED.get(key)
     if found is None:
         found = DirectMachine(
@@ -55,6 +57,7 @@ def machine(
             topology=discover(Machine("", hardware.zones_with_cores(zones, allocatable))),
             memory=memory,
             devices=devices,
+            stock=deviceshares.stock(table, zones),
             terms=DirectTerms(features, directmode.defaults(labels)),
         )
     return _SHARED.keep(key, found)

@@ -18,6 +18,7 @@ from msgspec import Struct, structs
 
 from numalign.api.attributes.attributes import NodeFacts
 from numalign.api.attributes.coremap import Core
+from numalign.api.attributes.devicetable import DeviceTable
 from numalign.api.attributes.directmode import DeviceMinors, DirectMode
 from numalign.api.attributes.managers import KubeletBuild, ManagerPolicies, MemoryZone, ReservedMemory
 from numalign.api.caches import BoundedCache
@@ -72,6 +73,7 @@ class Basis(NamedTuple):
     devices: list[tuple[str, int | None, int, int]] | None
     mode: DirectMode | None
     minors: tuple[DeviceMinors, ...] | None
+    shares: DeviceTable | None
     reserved_memory: ReservedMemory | None
 
 
@@ -285,6 +287,7 @@ def _basis(topology: NodeTopology, node: Node | None, *, has_memory_table: bool)
         devices=list(map(DEVICE_CLASS, facts.devices)) if facts.devices is not None else None,
         mode=facts.mode,
         minors=facts.minors,
+        shares=facts.shares,
         # The kubelet's managers account for it themselves.
         reserved_memory=facts.reserved_memory if facts.mode is not None else None,
     )

@@ -27,6 +27,7 @@ class Cause(StrEnum):
     NOT_WHOLE_BYTES = "not-whole-bytes"
     UNEVEN_SHARES = "uneven-shares"
     KEPT_APART = "kept-apart"
+    NOT_CONNECTED = "not-connected"
     # The kubelet may refuse the pod or not: the state of the row is not known exactly.
     UNSETTLED_PODS = "unsettled-pods"
     TERMINATING_PODS = "terminating-pods"

@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from numalign.api.attributes import devicetable
 from numalign.api.decode import quantity
 from numalign.api.decode.quantity import Format
 from numalign.api.objects import resourcenames
@@ -87,6 +88,9 @@ def status(spec: NodeSpec, kubelet: Kubelet, state: KubeletState, identity: Iden
     """The status without conditions."""
     pods = {"pods": str(kubelet.settings.max_pods)}
     disk = {"ephemeral-storage": str(quantity.of(DISK, Format.BINARY_SI))}
+    shared = devicetable.offered(spec.shared_devices) if spec.shared_devices is not None else {}
+    # The kubelet knows nothing of them: Koordinator's controller writes them in its place.
+    pods |= {name: str(quantity.of(amount)) for name, amount in shared.items()}
     return {
         "capacity": _amounts(kubelet.machine.capacity) | disk | pods,
         "allocatable": _amounts(predicates.allocatable(kubelet, state)) | disk | pods,

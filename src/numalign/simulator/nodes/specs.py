@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, field, structs
 
+from numalign.api.attributes.devicetable import DeviceTable
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.api.objects.node import Taint
 from numalign.kubelet import start
@@ -70,6 +71,8 @@ class NodeSpec(Struct, frozen=True, kw_only=True):
     publishing: Publishing = Publishing()
     direct: bool = False
     """Whether the agent offers direct mode and applies decisions; only with our agent's reports."""
+    shared_devices: DeviceTable | None = None
+    """Devices that are handed out in parts or together, in direct mode."""
     start_seconds: float = 1.0
     """Seconds from admission to the first container start."""
     stop_seconds: float = 0.5

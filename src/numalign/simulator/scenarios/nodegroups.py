@@ -4,12 +4,15 @@ A group has equal machines with one kubelet configuration. `scenariofile` reads 
 cluster up` makes one group from its options. A machine is the name of a preset or written in place; the caller decides
 whether it may be a file."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final, get_args
 
 from msgspec import structs
 
 from numalign.api import errors
+from numalign.api.attributes import devicetable
+from numalign.api.attributes.devicetable import NO_ZONE, Device, DeviceTable, Function
 from numalign.api.decode import cpuset, fields
 from numalign.api.decode.fields import Field
 from numalign.api.objects.node import Taint
@@ -32,6 +35,7 @@ KEYS: Final = (
     "taints",
     "reports",
     "mode",
+    "sharedDevices",
     "starts",
     "boots",
 )
@@ -84,6 +88,7 @@ def read(group: Field, machine: MachineByName = preset) -> Iterator[NodeSpec]:
         taints=tuple(_taint(each) for each in fields.items(group.at("taints"))),
         publishing=_publishing(group.at("reports")),
         direct=group.at("mode").given and fields.one_of(group.at("mode"), MODES, "") == "direct",
+        shared_devices=_shared(group.at("sharedDevices"), on),
         start_seconds=_seconds(group.at("starts"), 1.0),
         boot_seconds=_seconds(group.at("boots"), 60.0),
     )
@@ -133,6 +138,39 @@ def _taint(field: Field) -> Taint:
     fields.only(field, TAINT_KEYS)
     value = fields.text(field.at("value")) if field.at("value").given else ""
     return Taint(fields.text(field.at("key")), value, fields.one_of(field.at("effect"), EFFECTS, ""))
+
+
+DEVICE_KEYS: Final = ("type", "zone", "pcie", "memory", "count", "functions")
+MOST_OF_A_KIND: Final = 64
+
+
+def _shared(field: Field, machine: Machine) -> DeviceTable | None:
+    """Devices by type, numbered in the order in which they are listed."""
+    zones, found, numbers = [zone.id for zone in machine.zones], list[Device](), Counter[str]()
+    for each in fields.items(field):
+        fields.only(each, DEVICE_KEYS)
+        kind = fields.one_of(each.at("type"), devicetable.KINDS, "gpu")
+        zone = fields.integer(each.at("zone"), min(zones), max(zones)) if each.at("zone").given else NO_ZONE
+        count, functions = (
+            fields.integer(each.at(name), least, MOST_OF_A_KIND) if each.at(name).given else least
+            for name, least in (("count", 1), ("functions", 0))
+        )
+        for _ in range(count):
+            minor, bus = numbers[kind], len(found)
+            numbers[kind] += 1
+            found.append(
+                Device(
+                    type=kind,
+                    minor=minor,
+                    id=f"{kind}-{minor}",
+                    zone=zone,
+                    pcie=fields.text(each.at("pcie")) if each.at("pcie").given else "",
+                    memory=fields.whole_bytes(each.at("memory")) if each.at("memory").given else 0,
+                    functions=tuple(Function(f"0000:{bus:02x}:00.{at + 1:x}") for at in range(functions)),
+                )
+            )
+    found.sort(key=lambda device: (devicetable.KINDS.index(device.type), device.minor))
+    return DeviceTable(devices=tuple(found)) if found else None
 
 
 def _publishing(field: Field) -> Publishing:

@@ -6,11 +6,13 @@ from typing import Any
 from msgspec import structs
 
 from numalign.api.attributes import directspec
+from numalign.api.attributes.devicetable import DeviceTable
 from numalign.api.attributes.directmode import FEATURES, NodeDefaults
 from numalign.api.attributes.intent import Intent
 from numalign.api.objects.pod import Container, Pod
 from numalign.kubelet.cpu.topology import CPUTopology, discover
 from numalign.kubelet.machine.machine import Core, Machine, Zone
+from numalign.placement.columns import deviceshares
 from numalign.placement.columns.directmachine import DirectMachine, DirectTerms, FreeState
 from numalign.placement.direct import asks, scope
 from numalign.placement.direct.asks import PodAsk
@@ -41,12 +43,14 @@ def machine(
     memory: int = 64 * GIB,
     devices: Sequence[tuple[str, tuple[int, ...], int]] = (),
     defaults: NodeDefaults = NO_DEFAULTS,
+    table: DeviceTable | None = None,
 ) -> DirectMachine:
     return DirectMachine(
         zones=tuple(range(zones)),
         topology=topology(zones, 1, cores, threads),
         memory=(("memory", (memory,) * zones),),
         devices=tuple(devices),
+        stock=deviceshares.stock(table, range(zones)),
         terms=DirectTerms(frozenset(FEATURES), defaults),
     )
 

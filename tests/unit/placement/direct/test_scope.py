@@ -15,12 +15,13 @@ from numalign.api.decode import cpuset
 from numalign.api.objects.pod import Pod
 from numalign.kubelet.cpu.topology import discover
 from numalign.kubelet.demand import Role
+from numalign.placement.columns.deviceshares import Shares
 from numalign.placement.columns.directmachine import DirectMachine, FreeState
 from numalign.placement.direct import scope, taking
 from numalign.placement.direct.asks import ContainerAsk, PodAsk
 from numalign.placement.direct.scope import Assignment, Unplaced
 from tests.unit.kubelet import made
-from tests.unit.placement.direct import machines
+from tests.unit.placement.direct import devices, machines
 from tests.unit.placement.direct.machines import GIB, ask, assigned, machine, pod, zones
 
 SINGLE = '{"policy": "SingleNUMANode", "scope": "%s"}'
@@ -206,20 +207,37 @@ def test_a_core_with_a_reserved_thread_is_not_whole() -> None:
 # Properties
 
 
+SHARED: list[dict[str, int | str]] = [{}, {devices.GPU: 100}, {devices.GPU: 200}, {devices.CORE: 40, devices.RATIO: 60}]
+
+
+def partly_used(draw: st.DrawFn, on: DirectMachine) -> Shares:
+    whole = on.stock.whole
+    held = [draw(st.sampled_from([0, 0, 50, 100])) for _ in on.stock.units]
+    return whole._replace(
+        parts=tuple(parts - each for parts, each in zip(whole.parts, held, strict=True)),
+        memory=tuple(memory - memory * each // 100 for memory, each in zip(whole.memory, held, strict=True)),
+    )
+
+
 @st.composite
 def situations(draw: st.DrawFn) -> tuple[DirectMachine, FreeState, Pod]:
     """Small machines with some CPUs and memory in use, and a pod of up to four containers."""
-    on = machine(draw(st.integers(1, 3)), draw(st.integers(1, 3)), draw(st.sampled_from([1, 1, 2])), memory=8 * GIB)
+    # Zones with devices are never alike, so that the search has to look at each of them.
+    table = devices.table() if draw(st.booleans()) else None
+    number = draw(st.integers(1, 3)) if table is None else 2
+    on = machine(number, draw(st.integers(1, 3)), draw(st.sampled_from([1, 1, 2])), memory=8 * GIB, table=table)
     used = draw(st.integers(0, on.topology.cpus)) & draw(st.integers(0, on.topology.cpus))
     free = on.empty._replace(
         cpus=on.topology.cpus & ~used,
+        shares=partly_used(draw, on),
         memory=(tuple(draw(st.integers(4, 8)) * GIB for _ in on.zones),),
     )
     amounts = st.one_of(st.integers(1, 5), st.sampled_from(["500m", "1500m"]))
 
     def container(name: str, sidecar: bool = False) -> Any:
         memory = draw(st.sampled_from([None, None, "1Gi", "3Gi"]))
-        return made.container(name, cpu=draw(amounts), memory=memory, sidecar=sidecar)
+        shared = draw(st.sampled_from(SHARED)) if table is not None else {}
+        return devices.container(name, shared, cpu=draw(amounts), memory=memory, sidecar=sidecar)
 
     init = [container(f"i{place}", draw(st.booleans())) for place in range(draw(st.integers(0, 2)))]
     apps = [container(f"a{place}") for place in range(draw(st.integers(1, 4 - len(init))))]
@@ -281,6 +299,28 @@ def test_zones_are_found_whenever_there_are_any_and_with_the_smallest_footprint(
 @given(situations())
 def test_the_same_on_many_machines(situation: Any) -> None:
     check_search(situation)
+
+
+@st.composite
+def crowded(draw: st.DrawFn) -> tuple[DirectMachine, Pod]:
+    """Empty machines and pods with more containers than the search can go through."""
+    on = machine(draw(st.integers(3, 5)), draw(st.integers(2, 4)), memory=8 * GIB)
+    init = [made.container(f"i{place}", cpu=draw(st.integers(1, 4))) for place in range(draw(st.integers(1, 3)))]
+    apps = [made.container(f"a{place}", cpu=draw(st.integers(1, 4))) for place in range(draw(st.integers(3, 6)))]
+    policy = draw(st.sampled_from(["BestEffort", "Restricted", "SingleNUMANode"]))
+    return on, machines.with_spec(made.pod("p", *apps, init=init), f'{{"policy": "{policy}"}}')
+
+
+@settings(max_examples=60, deadline=None)
+@given(crowded())
+def test_a_pod_keeps_no_more_than_its_containers_ask_for_together(situation: tuple[DirectMachine, Pod]) -> None:
+    on, of = situation
+    asked, found = ask(of, on), assigned(of, on)
+    if isinstance(found, Assignment):
+        cpus, _, memory, _ = scope.footprint(on.empty, found.after)
+        assert cpus <= 1000 * sum(each.cpus for each in asked.containers)
+        assert memory <= sum(sum(each.memory) for each in asked.containers)
+        assert cpus >= 1000 * sum(each.cpus for each in asked.containers if each.role is Role.APP)
 
 
 def lasting(asked: PodAsk, found: Assignment) -> Sequence[tuple[Any, Any]]:

@@ -42,7 +42,9 @@ def seen(node_state: NodeState, publisher: PublisherKind) -> NodeTopology:
         kubelet = node_state.kubelet
         mode = DirectMode(frozenset(FEATURES))
         plain = _seen(node_state, publisher)
-        return directreport.advertised(plain, kubelet.machine, kubelet.settings, mode, runtime.applied)
+        return directreport.advertised(
+            plain, kubelet.machine, kubelet.settings, mode, runtime.applied, node_state.spec.shared_devices
+        )
     if node_state.state is not node_type.empty:
         return _seen(node_state, publisher)
     if publisher not in node_type.reports:
