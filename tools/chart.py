@@ -11,7 +11,7 @@ import msgspec
 import yaml
 
 from numalign import __version__
-from numalign.deploy import alerts, crds, dashboard, presets, rights
+from numalign.deploy import alerts, crds, dashboard, podpolicy, presets, rights
 from numalign.deploy.model import Values
 from numalign.deploy.objects import common
 from numalign.deploy.operator import crds as operator
@@ -36,6 +36,7 @@ def files() -> dict[Path, str]:
         "files/presets.json": msgspec.to_builtins(presets.LAYOUTS),
         "files/alerts.json": [*alerts.RULES],
         "files/ownreport.json": own_report(),
+        "files/directmode.json": podpolicy.manifest()[0]["spec"],
         **{f"files/crds/{each['metadata']['name']}.json": each for each in crds.every()},
         **{f"files/operator/{each['metadata']['name']}.json": each for each in operator.definitions()},
     }

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from numalign.api.attributes import directresult, directspec
+from numalign.api.attributes import devicespec, directresult, directspec
 from numalign.api.errors import BadObject
 from numalign.api.objects.pod import Pod
 from numalign.deploy import podpolicy
@@ -84,10 +84,18 @@ FINE: dict[str, dict[str, str]] = {
         ),
         CPUS: '{"required": "FullPCPUs", "exclusive": "PCPULevel"}',
     },
+    "devices that belong together": {
+        devicespec.DEVICE_SPEC: '{"types": {"gpu": {"selector": {"matchLabels": {"scope": "any"}}}}, '
+        '"joint": {"types": ["gpu", "rdma"], "scope": "SamePCIe"}}'
+    },
     "a preferred CPU policy": {CPUS: '{"preferred":"SpreadByPCPUs","exclusive":"None"}'},
 }
 WRONG: dict[str, tuple[dict[str, str], str]] = {
     "no object": ({TOPOLOGY: "[]"}, f"[{TOPOLOGY}]: not a JSON object"),
+    "no object about devices": (
+        {devicespec.DEVICE_SPEC: '["gpu"]'},
+        f"[{devicespec.DEVICE_SPEC}]: not a JSON object",
+    ),
     "too long": ({CPUS: "{" + " " * 20_000 + "}"}, f"[{CPUS}]: not a JSON object of at most"),
     "an unknown policy": ({TOPOLOGY: '{"policy": "Single"}'}, f"[{TOPOLOGY}].policy: not one of None, BestEffort"),
     "a policy that is no text": ({TOPOLOGY: '{"policy" : 1}'}, f"[{TOPOLOGY}].policy"),

@@ -233,6 +233,9 @@ class Scheduler(Pods, frozen=True, kw_only=True):
     provisioning_class: Annotated[str, Meta(pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$", max_length=253)] = ""
     """The class of the ProvisioningRequests that are answered; empty: none."""
     recording: Recording = Recording()
+    direct_mode_policy: bool = False
+    """Wrong annotations for direct mode are refused when a pod is created, and only the scheduler writes decisions;
+    Kubernetes 1.32 and newer."""
     bind_address: str = "0.0.0.0"
     port: Port = 10259
     tls: Tls = Tls()

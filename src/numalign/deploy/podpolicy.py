@@ -1,8 +1,9 @@
 """The ValidatingAdmissionPolicy about pods for direct mode: wrong annotations are refused when a pod is created.
 
-`tools/rbacmanifest.py` writes it to examples/direct-mode-policy.yaml. CEL cannot read JSON, so the policy looks
-for the fields by regular expressions and refuses what is surely wrong; the scheduler checks everything else, and names
-the field. Only the scheduler writes the decision on a pod, with a Binding."""
+`objects` renders it with the scheduler, and `tools/rbacmanifest.py` writes it to examples/direct-mode-policy.yaml. CEL
+cannot read JSON, so the policy looks for the fields by regular expressions and refuses what is surely wrong; the
+scheduler checks everything else, and names the field. Only the scheduler writes the decision on a pod, with a
+Binding."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ ANNOTATIONS: Final = {
 }
 
 
-def manifest() -> list[dict[str, Any]]:
+def manifest(name: str = NAME) -> list[dict[str, Any]]:
     """The policy and its binding."""
     pods = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["pods"]}
     policy = {
@@ -65,9 +66,9 @@ def manifest() -> list[dict[str, Any]]:
             _decision(),
         ],
     }
-    binding = {"policyName": NAME, "validationActions": ["Deny"]}
+    binding = {"policyName": name, "validationActions": ["Deny"]}
     return [
-        {"apiVersion": ADMISSION, "kind": kind, "metadata": {"name": NAME}, "spec": spec}
+        {"apiVersion": ADMISSION, "kind": kind, "metadata": {"name": name}, "spec": spec}
         for kind, spec in (("ValidatingAdmissionPolicy", policy), ("ValidatingAdmissionPolicyBinding", binding))
     ]
 

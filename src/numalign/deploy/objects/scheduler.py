@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from numalign.deploy import rights, schedulerfile
+from numalign.deploy import podpolicy, rights, schedulerfile
 from numalign.deploy.model import Scheduler
 from numalign.deploy.objects import common
 from numalign.deploy.objects.common import Context, Object, given
-from numalign.deploy.release import CERT_MANAGER
+from numalign.deploy.release import CERT_MANAGER, NODE_IN_TOKENS
 from numalign.deploy.rights import Right
 from numalign.deploy.schedulerfile import Lease
 
@@ -32,6 +32,7 @@ def objects(context: Context) -> list[Object]:
         *common.service_account(context, NAME, settings),
         *common.granted(context, NAME, settings, table),
         *common.non_root_account(context, NAME, settings),
+        *_policy(context, settings),
         *common.network_policy(context, NAME, settings, ports=[*_ports(settings).values()]),
         common.config_map(context, NAME, full, data),
         *_disruption_budget(context, settings),
@@ -39,6 +40,12 @@ def objects(context: Context) -> list[Object]:
         *_certificate(context, settings),
         _deployment(context, settings, common.checksum(data)),
     ]
+
+
+def _policy(context: Context, settings: Scheduler) -> list[Object]:
+    if not settings.direct_mode_policy or not context.release.at_least(NODE_IN_TOKENS):
+        return []
+    return common.labelled(context, NAME, podpolicy.manifest(f"{context.component(NAME)}-direct-mode"))
 
 
 def _asked(settings: Scheduler) -> bool:
