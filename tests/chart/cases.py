@@ -30,6 +30,18 @@ CASES: Final[dict[str, tuple[Object, Release]]] = {
     "only the scheduler": ({"agent": {"enabled": False}, "crds": {"install": False}}, PLAIN),
     "the only scheduler": ({"scheduler": {"mode": "only", "replicas": 3}}, PLAIN),
     "the only scheduler under its one name": ({"scheduler": {"mode": "only", "name": "default-scheduler"}}, PLAIN),
+    "Koordinator's annotations": (
+        {
+            "scheduler": {
+                "config": {
+                    "profiles": [
+                        {"pluginConfig": [{"name": "Numalign", "args": {"koordinatorAnnotations": True}}]},
+                    ]
+                }
+            }
+        },
+        PLAIN,
+    ),
     "the policy for direct mode": ({"scheduler": {"directModePolicy": True}}, PLAIN),
     "the policy for direct mode on an old cluster": (
         {"scheduler": {"directModePolicy": True}},

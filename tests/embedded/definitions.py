@@ -169,3 +169,11 @@ SAMPLE_FIELDS: dict[str, Tree] = {
 }
 SAMPLE = struct("spec", spec=struct("", **SAMPLE_FIELDS))
 SAMPLES = definition("ex.com", "Sample", "samples", "Namespaced", [version("v1", SAMPLE, storage=True)])
+
+KOORDINATOR_DEVICES = definition(
+    "scheduling.koordinator.sh",
+    "Device",
+    "devices",
+    "Cluster",
+    [version("v1alpha1", {"type": "object", "x-kubernetes-preserve-unknown-fields": True}, storage=True)],
+)

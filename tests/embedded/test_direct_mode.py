@@ -24,18 +24,20 @@ from numalign.kubelet.settings import Settings
 from numalign.scheduler import settings as schedulers
 from numalign.scheduler.main import Scheduler, Setup
 from numalign.simulator import cluster, virtualtime
-from numalign.simulator.apiserver.storage.resources import EVENTS, PODS
+from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS, EVENTS, PODS
 from numalign.simulator.apiserver.verbs.api import Patch
 from numalign.simulator.cluster import Cluster
 from numalign.simulator.nodes.publisher.crd import RESOURCE
 from numalign.simulator.nodes.specs import NodeSpec
 from numalign.simulator.trees import Tree
+from tests.embedded import definitions
 from tests.unit.kubelet import made
 from tests.unit.placement.direct import devices
 
 VERSION = "kubescheduler.config.k8s.io/v1"
 MACHINE = made.machine(zones=2, cores=8, memory="64Gi", devices={"example.com/gpu": [0, 0, 1, 1]})
 SINGLE, BOTH = "SingleNUMANode", (0, 1)
+KOORDINATOR = {"koordinatorAnnotations": True}
 
 
 def container(name: str, cpu: int | str, **more: Any) -> Tree:
@@ -294,7 +296,55 @@ def test_a_gpu_and_a_nic_on_one_root_are_decided_together_and_known_to_a_schedul
         assert written["gpu"][0]["id"] == "GPU-1"
         assert site.phase("joint") in ("Running", "Pending")
 
-    on(node(shared=devices.table()), story=story, args={"koordinatorAnnotations": True})
+    on(node(shared=devices.table()), story=story, args=KOORDINATOR)
+
+
+def device(number: int, **more: Any) -> Tree:
+    """An entry of a Device object; devices 0 and 1 are in zone 0, others in zone 1."""
+    amounts = {"koordinator.sh/gpu-core": "100", "koordinator.sh/gpu-memory-ratio": "100"}
+    place = {"nodeID": number // 2, "pcieID": f"pci{number // 2}"}
+    usual = {"type": "gpu", "minor": number, "id": f"GPU-{number}", "health": True, "resources": amounts}
+    return {**usual, "topology": place, **more}
+
+
+def about(*devices: Tree) -> Tree:
+    return {"apiVersion": "scheduling.koordinator.sh/v1alpha1", "kind": "Device", "metadata": {"name": "n"}} | {
+        "spec": {"devices": list(devices)}
+    }
+
+
+def test_koordinators_device_object_says_which_devices_there_are() -> None:
+    # What the agent reports is only what the Node offers here.
+    offered = DeviceTable(devices=tuple(devices.gpu(number, 0, "x") for number in range(4)))
+
+    def minors(site: Site, name: str) -> list[int]:
+        found = site.result(name)
+        assert found is not None, site.says(name)
+        return [each.minor for each in found.devices["gpu"]]
+
+    async def story(site: Site) -> None:
+        api = site.embedded.api
+        api.create(CUSTOMRESOURCEDEFINITIONS, definitions.KOORDINATOR_DEVICES)
+        resource = api.state.registry.of_kind("scheduling.koordinator.sh", "v1alpha1", "Device")
+        assert resource is not None
+        api.create(resource, about(device(0, health=False), device(1), device(2), device(3)))
+        await site.begin(**KOORDINATOR)
+        whole = {"koordinator.sh/gpu": "100"}
+        await site.create(pod("first", 1, spec={"policy": SINGLE}, **whole))
+        await site.create(pod("both", 1, spec={"policy": SINGLE}, **{"koordinator.sh/gpu": "200"}))
+        assert (minors(site, "first"), minors(site, "both")) == ([1], [2, 3])
+        await site.create(pod("late", 1, spec={"policy": SINGLE}, **whole))
+        assert site.result("late") is None
+        # The device is well again, and the pod that waits gets it.
+        api.patch(resource, "n", "", Patch("merge", about(*map(device, range(4)))))
+        await site.wait(20)
+        assert minors(site, "late") == [0]
+        # A scheduler that starts anew reads the same.
+        await site.begin(**KOORDINATOR)
+        await site.create(pod("more", 1, spec={"policy": SINGLE}, **whole))
+        assert site.result("more") is None
+
+    on(node(shared=offered), story=story, args=KOORDINATOR)
 
 
 def test_a_wrong_device_request_is_named_in_the_event() -> None:

@@ -24,6 +24,7 @@ from numalign.kube.resources import Status
 from numalign.kube.transport.auth import Identity
 from numalign.kube.transport.sender import Sender
 from numalign.process.serve import PageRequest
+from numalign.scheduler import settings as schedulers
 from numalign.scheduler.extender.extender import Evicts, ExtenderSettings
 from numalign.scheduler.extender.protocol import BindingArgs, ExtenderArgs
 from numalign.scheduler.http import authz
@@ -185,9 +186,22 @@ def test_the_scheduler_uses_exactly_its_rights(recorder: Recorder) -> None:
     for recorder.streams_state in (True, False):
         provisioning.told(provisioned)
     stories.told(many_pods, servers(2), weather=LOST_ANSWERS)
+    for recorder.streams_state in (True, False):
+        virtualtime.run(beside_koordinator())
     virtualtime.run(reviewed())
     assert recorder.beyond(rights.SCHEDULER) == set()
     assert listed(rights.SCHEDULER) - recorder.used() == set()
+
+
+async def beside_koordinator(**more: Any) -> None:
+    """Device objects are looked for, whether the cluster serves them or not."""
+    clock = virtualtime.clock(Random(1))
+    args = {"name": "Numalign", "args": {"koordinatorAnnotations": True}}
+    written = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    config = schedulers.read({**written, "profiles": [{"pluginConfig": [args]}]}, "test")
+    setup = Setup(config=config, rng=Random(1), **more)
+    async with cluster.running(servers(1), clock, Random(1)) as embedded, embedded.scheduled_by(setup):
+        await clock.sleep(30)
 
 
 URGENT: Final = {"priorityClassName": "high"}
@@ -223,6 +237,7 @@ def test_the_extender_uses_exactly_its_rights(recorder: Recorder) -> None:
     for recorder.streams_state in (True, False):
         virtualtime.run(extended())
         provisioning.told(provisioned, setup=Setup(schedules=False, extender=ExtenderSettings()))
+        virtualtime.run(beside_koordinator(schedules=False, extender=ExtenderSettings()))
     virtualtime.run(reviewed())
     assert recorder.beyond(rights.EXTENDER) == set()
     assert listed(rights.EXTENDER) - recorder.used() == set()

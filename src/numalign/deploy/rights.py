@@ -69,6 +69,8 @@ REVIEWS: Final = (
     Right("authentication.k8s.io", ("tokenreviews",), ("create",), option=PAGES),
     Right("authorization.k8s.io", ("subjectaccessreviews",), ("create",), option=PAGES),
 )
+KOORDINATOR: Final = "koordinatorAnnotations"
+DEVICES: Final = (Right("scheduling.koordinator.sh", ("devices",), LOOK, option=KOORDINATOR),)
 PROVISIONING: Final = "--provisioning-class"
 PROVISIONED: Final = (
     Right("autoscaling.x-k8s.io", ("provisioningrequests",), LOOK, option=PROVISIONING),
@@ -86,6 +88,7 @@ SCHEDULER: Final = (
     Right(LEASES, ("leases",), ("get", "update"), namespace="kube-system", names=(configuration.NAME,)),
     *REVIEWS,
     *PROVISIONED,
+    *DEVICES,
 )
 BINDS: Final = "bind verb"
 EVICTS: Final = "--preemption numalign"
@@ -99,6 +102,7 @@ EXTENDER: Final = (
     Right("events.k8s.io", ("events",), ("create",), option=EVICTS),
     *REVIEWS,
     *PROVISIONED,
+    *DEVICES,
 )
 AGENT: Final = (
     Right("", ("nodes",), ("get",), own=True),

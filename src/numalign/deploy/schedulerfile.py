@@ -37,6 +37,12 @@ def lease(configuration: dict[str, Any]) -> Lease | None:
     return Lease(election["resourceNamespace"], election["resourceName"]) if election["leaderElect"] else None
 
 
+def reads_koordinator(configuration: dict[str, Any]) -> bool:
+    """Whether Koordinator's annotations and objects count."""
+    plugins = [each for profile in configuration.get("profiles") or () for each in profile.get("pluginConfig") or ()]
+    return any((each.get("args") or {}).get("koordinatorAnnotations") is True for each in plugins)
+
+
 def _election(settings: Scheduler, own: Lease) -> dict[str, Any]:
     wanted = settings.leader_election
     default = Lease(STOCK_NAMESPACE, STOCK_LEASE) if settings.mode == "only" else own

@@ -195,7 +195,13 @@ class Scheduler:
             **shared,
         )
         self.extender = self._made_extender(setup.extender) if setup.extender is not None else None
-        self.watched = Informers(client, self.intake, stock, zones=any(each.zones for each in made.values()))
+        self.watched = Informers(
+            client,
+            self.intake,
+            stock,
+            zones=any(each.zones for each in made.values()),
+            koordinator=own.koordinator_annotations,
+        )
         self.metrics.watch(self.queue, self.cluster, client.sender.metrics, clock.now)
         self._summary = PeriodicSummary(made, self.cluster, self.queue, self.metrics)
         if election is not None:

@@ -26,7 +26,7 @@ def objects(context: Context) -> list[Object]:
         return []
     full = context.component(NAME)
     document = schedulerfile.document(settings, Lease(context.namespace, full))
-    table = _rights(settings, schedulerfile.lease(document))
+    table = _rights(settings, document)
     data = {FILE: common.json_text(document)}
     return [
         *common.service_account(context, NAME, settings),
@@ -62,8 +62,10 @@ def _replicas(settings: Scheduler) -> int:
     return min(settings.replicas, 1) if _asked(settings) else settings.replicas
 
 
-def _rights(settings: Scheduler, lease: Lease | None) -> tuple[Right, ...]:
+def _rights(settings: Scheduler, document: dict[str, Any]) -> tuple[Right, ...]:
+    lease = schedulerfile.lease(document)
     options = [rights.PAGES, *([rights.PROVISIONING] if settings.provisioning_class else [])]
+    options += [rights.KOORDINATOR] if schedulerfile.reads_koordinator(document) else []
     if _asked(settings):
         binds = [rights.BINDS] if settings.extender.bind else []
         evicts = [rights.EVICTS] if settings.extender.preemption == "numalign" else []

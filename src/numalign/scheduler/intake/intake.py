@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 
 from numalign.api.errors import BadObject
 from numalign.api.nrt.wire import NodeResourceTopology
+from numalign.api.objects.koordinatordevice import DeviceObject
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod
 from numalign.kube.clock import Clock
@@ -28,6 +29,7 @@ from numalign.scheduler.choose.stormguard import StormGuard
 from numalign.scheduler.events import podhistory
 from numalign.scheduler.events.podhistory import SILENT, PodHistories
 from numalign.scheduler.events.publish import Publisher
+from numalign.scheduler.intake.devicereports import DeviceReports
 from numalign.scheduler.metrics import Metrics
 from numalign.scheduler.profiles import Profile
 from numalign.scheduler.queue import clusterevents
@@ -71,6 +73,7 @@ class Intake:
         self._clock, self._wake, self._clears_rejected = clock, wake, clears_rejected
         self._histories, self._improved = histories, improved
         self._follows_nominations, self._tap = follows_nominations, tap
+        self._devices = DeviceReports()
 
     def guarded(self, resource: str, handler: Callable[[Change[T]], None]) -> Callable[[Change[T]], None]:
         """A handler that skips and counts an object that it cannot process, instead of ending the watch."""
@@ -112,9 +115,20 @@ class Intake:
 
     def topology(self, change: Change[NodeResourceTopology]) -> None:
         if change.new is not None:
-            self.woken(self._cluster.report(change.new, self._clock.now()))
+            self.woken(self._cluster.report(self._devices.report(change.new), self._clock.now()))
         elif change.old is not None:
+            self._devices.report_gone(change.old.metadata.name)
             self.woken(self._cluster.report_gone(change.old.metadata.name, self._clock.now()))
+
+    def device(self, change: Change[DeviceObject]) -> None:
+        """Koordinator's object about the devices of a node."""
+        report = None
+        if change.new is not None:
+            report = self._devices.device(change.new, self._cluster.report_of(change.new.metadata.name))
+        elif change.old is not None:
+            report = self._devices.device_gone(change.old.metadata.name)
+        if report is not None:
+            self.woken(self._cluster.report(report, self._clock.now()))
 
     def waking(self, apply: Callable[[Change[V]], None], resource: Resource) -> Callable[[Change[V]], None]:
         """A handler for objects that plugins read and whose changes may make pods schedulable."""

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
+from numalign.api.objects import koordinatordevice
+from numalign.api.objects.koordinatordevice import DeviceObject
 from numalign.api.objects.sharing import SharedNodes, SharedPods
 from numalign.api.objects.volumes import CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttachment
 from numalign.api.objects.workloads import (
@@ -50,6 +52,9 @@ CSI_DRIVERS: Final = resources.of("storage.k8s.io/v1", "csidrivers", "CSIDriver"
 CAPACITIES: Final = resources.of("storage.k8s.io/v1", "csistoragecapacities", "CSIStorageCapacity", CSIStorageCapacity)
 ATTACHMENTS: Final = resources.of("storage.k8s.io/v1", "volumeattachments", "VolumeAttachment", VolumeAttachment)
 
+DEVICES: Final = resources.of(
+    f"{koordinatordevice.GROUP}/{koordinatordevice.VERSION}", "devices", "Device", DeviceObject
+)
 BUDGETS: Final = resources.of("policy/v1", "poddisruptionbudgets", "PodDisruptionBudget", PodDisruptionBudget)
 DEVICE_CLASSES: Final = resources.of("resource.k8s.io/v1", "deviceclasses", "DeviceClass", DeviceClass)
 READ_BY_PLUGINS: Final[tuple[Resource[Any], ...]] = (
@@ -74,19 +79,23 @@ WAKING: Final[Mapping[Resource[Any], clusterevents.Resource]] = MappingProxyType
     }
 )
 """Resources that plugins read, and the events that their changes are for waiting pods."""
-OPTIONAL: Final[tuple[Resource[Any], ...]] = (TOPOLOGIES, DEVICE_CLASSES)
+OPTIONAL: Final[tuple[Resource[Any], ...]] = (TOPOLOGIES, DEVICES, DEVICE_CLASSES)
 """Resources that a cluster may not serve."""
 
 
 class Informers:
-    def __init__(self, client: Client, intake: Intake, stock: Plugins, *, zones: bool = True) -> None:
-        """`zones`: whether a profile checks zones."""
+    def __init__(
+        self, client: Client, intake: Intake, stock: Plugins, *, zones: bool = True, koordinator: bool = False
+    ) -> None:
+        """`zones`: whether a profile checks zones. `koordinator`: whether Koordinator's Device objects count."""
         self._client = client
         self._intake = intake
         self.informers: dict[str, Informer[Any]] = {}
         # Nodes come first, so that the nodes of pods and reports are known.
         self._follow(NODES, intake.node, Options(share=SharedNodes().shared))
         if zones:
+            if koordinator:
+                self._follow(DEVICES, intake.device)
             self._follow(TOPOLOGIES, intake.topology)
         apply = appliers(stock)
         for resource in READ_BY_PLUGINS:
@@ -120,6 +129,9 @@ class Informers:
             await anext(self._client.pages(resource.everywhere(), Selection(), 1))
         except errors.NotFound:
             return False
+        except errors.Forbidden:
+            # The right to them came with the option: an older installation has it not, and schedules all the same.
+            return resource is not DEVICES
         except errors.KubeError:
             return True
         return True

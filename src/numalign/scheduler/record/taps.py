@@ -28,7 +28,8 @@ from numalign.scheduler.record.entries import Entry, raw
 
 MOST_WAITING: Final = 64 << 20
 """Bytes of entries that wait for the disk."""
-COUNTED_BY_CLUSTER: Final = frozenset((NODES.plural, TOPOLOGIES.plural))
+COUNTED_BY_CLUSTER: Final = frozenset((NODES.plural, TOPOLOGIES.plural, "devices"))
+"""Koordinator's devices are part of the reports that the cluster is given."""
 
 
 class Tape:

@@ -12,12 +12,14 @@ from typing import Any
 
 import msgspec
 
+from numalign.kube.resources import TOPOLOGIES
 from numalign.placement import dump
 from numalign.placement.explain import nodeview
 from numalign.placement.rules.volumes.volumestock import Shelf
 from numalign.scheduler.choose import decisionlog, stormguard
 from numalign.scheduler.choose.stormguard import GuardedNode, Replicas
 from numalign.scheduler.events.podhistory import HistoryEntry, PodHistory
+from numalign.scheduler.intake.watching import DEVICES
 from numalign.scheduler.main import Scheduler
 from numalign.scheduler.queue.queued import QueuedPod
 from numalign.scheduler.record import entries
@@ -76,20 +78,19 @@ def decisions(scheduler: Scheduler, pod: str = "") -> list[Plain]:
 
 def taken(scheduler: Scheduler) -> Snapshot:
     """The snapshot. It is taken without awaiting, so that nothing changes meanwhile."""
-    objects = {
-        name: tuple(map(entries.discreet, informer.store)) for name, informer in scheduler.watched.informers.items()
-    }
+    # Koordinator's devices are part of the reports that decisions depend on.
+    informers = {name: each for name, each in scheduler.watched.informers.items() if name != DEVICES.plural}
+    objects = {name: tuple(map(entries.discreet, informer.store)) for name, informer in informers.items()}
+    if TOPOLOGIES.plural in objects:
+        reports = (scheduler.cluster.report_of(each.metadata.name) or each for each in objects[TOPOLOGIES.plural])
+        objects[TOPOLOGIES.plural] = tuple(map(entries.discreet, reports))
     return Snapshot(
         objects=objects,
         config=scheduler.config,
         state=_state(scheduler),
         wall=_wall(scheduler, scheduler.now()),
         now=scheduler.now(),
-        missing=tuple(
-            f"{name}: not listed yet"
-            for name, informer in scheduler.watched.informers.items()
-            if not informer.has_synced
-        ),
+        missing=tuple(f"{name}: not listed yet" for name, informer in informers.items() if not informer.has_synced),
     )
 
 
