@@ -83,10 +83,14 @@ class DirectMachine(Struct, frozen=True, kw_only=True, dict=True, eq=False):
         """By mask, its CPUs."""
         return tuple(union(self.cpus[place] for place in positions(mask)) for mask in range(self.every_zone + 1))
 
-    def local_minors(self, place: int, mask: int) -> int:
-        """The devices of this resource that lie in one of these zones."""
-        by_zone = self.devices[place][1]
-        return union(by_zone[position] for position in positions(mask))
+    @cached_property
+    def local_minors(self) -> tuple[tuple[int, ...], ...]:
+        """By resource and mask, the devices that lie in one of these zones."""
+        masks = range(self.every_zone + 1)
+        return tuple(
+            tuple(union(by_zone[position] for position in positions(mask)) for mask in masks)
+            for _, by_zone, _ in self.devices
+        )
 
     def ids(self, mask: int) -> tuple[int, ...]:
         """The real ids of the zones at these positions."""

@@ -123,7 +123,7 @@ def room(machine: DirectMachine, free: FreeState, asked: ContainerAsk, mask: int
             total += 1000 * sum(free.memory[kind][place] for place in positions(mask)) // max(1, there)
     for resource, count in enumerate(asked.devices):
         if count:
-            local = machine.local_minors(resource, mask)
+            local = machine.local_minors[resource][mask]
             total += 1000 * (free.devices[resource] & local).bit_count() // max(1, local.bit_count())
     if asked.shares is not None:
         kinds = {each.kind for each in asked.shares.types}
@@ -165,13 +165,15 @@ def _by_size(zones: int) -> tuple[tuple[int, ...], ...]:
 
 def _one_by_one(machine: DirectMachine, free: FreeState, pod: PodAsk) -> Assignment | Unplaced:
     search = _Search(machine, free, pod)
+    # What init containers leave was free before, so nothing helps a container that does not fit alone. For the first
+    # one the search itself finds that out.
+    if all(search.fits_alone(place) for place in range(1, len(pod.containers))):
+        search.run(0, free, search.nothing, ())
+        if search.best is not None:
+            return _settled(free, pod, *search.best[1:])
     for place, asked in enumerate(pod.containers):
-        # What init containers leave was free before, so nothing helps a container that does not fit alone.
-        if not any(True for _ in search.options(place, free, search.nothing)):
+        if not search.fits_alone(place):
             return _why(machine, free, pod, place, asked, search.widths[place])
-    search.run(0, free, search.nothing, ())
-    if search.best is not None:
-        return _settled(free, pod, *search.best[1:])
     return Unplaced(-1, max((width for width in search.widths if width), default=0))
 
 
@@ -186,6 +188,9 @@ class _Search:
         self._least = _least_footprint(machine, pod) if pod.has_init else None
         self._left = ALTERNATIVES
         self._dead: set[object] = set()
+
+    def fits_alone(self, place: int) -> bool:
+        return any(True for _ in self.options(place, self._before, self.nothing))
 
     def options(self, place: int, free: FreeState, reuse: Reuse) -> Iterator[Grant]:
         """What the container may get, best first."""

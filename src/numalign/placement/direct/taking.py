@@ -149,7 +149,7 @@ def _own_cpus(machine: DirectMachine, free: FreeState, reuse: Reuse, need: int, 
 def _devices(machine: DirectMachine, sources: tuple[int, int], resource: int, count: int, mask: int) -> int | None:
     """Those that are left over first, and those without a zone last."""
     free, left = sources
-    local = machine.local_minors(resource, mask)
+    local = machine.local_minors[resource][mask]
     # Where every zone is allowed, it does not matter where a device lies.
     loose = machine.devices[resource][2]
     taken = 0
