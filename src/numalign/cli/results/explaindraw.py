@@ -111,11 +111,12 @@ def decided(decision: ContainerDecision) -> str:
     """What the scheduler decided for a container, beside what the agent says of it."""
     cpus = f"CPUs {decision.cpus}" if decision.cpus else "the shared pools of its zones"
     mems = f", memory in NUMA {decision.mems}" if decision.mems else ""
+    devices = "".join(f", {output.printable(each)}" for each in decision.devices)
     if decision.is_applied is None:
         outcome = "not acknowledged by the agent"
     else:
         outcome = f"applied, CPUs {decision.cpus_in_effect}" if decision.is_applied else f"failed: {decision.failure}"
-    return f"{decision.container}: {cpus}{mems}; {outcome}"
+    return f"{decision.container}: {cpus}{mems}{devices}; {outcome}"
 
 
 def placement(placed: PlacementOutput) -> str:

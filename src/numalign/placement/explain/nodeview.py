@@ -12,15 +12,18 @@ from typing import Literal
 from msgspec import Struct
 
 from numalign.api.attributes import directresult
+from numalign.api.attributes.devicetable import PARTS
 from numalign.api.decode import cpuset
 from numalign.api.errors import BadObject
 from numalign.api.nrt.topologymanager import Policy, Scope
 from numalign.api.objects import resourcenames
 from numalign.api.objects.pod import Pod
+from numalign.placement.columns.deviceshares import LOOSE
 from numalign.placement.columns.directmachine import DirectMachine, FreeState
 from numalign.placement.columns.holdings import Entry, Holding, Source
 from numalign.placement.columns.nodefacts import Assumption, RowFacts
 from numalign.placement.direct.ledger import PodHolding
+from numalign.placement.direct.share import amounts as sharing
 from numalign.placement.engine import Engine
 from numalign.placement.exact import ExactFlavour
 from numalign.placement.ledger.charges import PodLife
@@ -50,6 +53,8 @@ class ContainerDecision(Struct, frozen=True, kw_only=True, rename="camel"):
     """Of its own; empty: it runs in shared pools."""
     mems: str = ""
     """Zones to which its memory is limited; empty: it is not."""
+    devices: tuple[str, ...] = ()
+    """By resource or type, and minor number."""
     is_applied: bool | None = None
     """None: the agent has not acknowledged it."""
     cpus_in_effect: str = ""
@@ -183,6 +188,20 @@ def _direct_cells(machine: DirectMachine, free: FreeState) -> Iterator[tuple[str
         if loose:
             cells.append(Cell((), loose.bit_count(), (loose & minors).bit_count(), loose.bit_count()))
         yield name, tuple(cells)
+    for kind, devices in machine.stock.of_kind.items():
+        whole = _parts_by_zone(machine, devices, machine.stock.whole.parts)
+        left = _parts_by_zone(machine, devices, free.shares.parts)
+        yield PARTS[kind], tuple(Cell(zones, amount, max(0, left[zones]), amount) for zones, amount in whole.items())
+
+
+def _parts_by_zone(machine: DirectMachine, devices: Iterable[int], parts: Sequence[int]) -> dict[tuple[int, ...], int]:
+    """Of shared devices; no zone: that is not known."""
+    found: dict[tuple[int, ...], int] = {}
+    for at in devices:
+        position = machine.stock.units[at].position
+        zones = (machine.zones[position],) if position != LOOSE else ()
+        found[zones] = found.get(zones, 0) + parts[at]
+    return dict(sorted(found.items(), key=lambda each: (not each[0], each[0])))
 
 
 def _direct_tenant(
@@ -200,6 +219,11 @@ def _direct_tenant(
         for zone, own in (*zip(((zone,) for zone in machine.zones), by_zone, strict=True), ((), loose)):
             if own & minors:
                 charges.append(ZoneCharge(resource=name, amount=(own & minors).bit_count(), zones=zone))
+    own = sharing.taken(machine.stock, held.shares)
+    for kind, devices in machine.stock.of_kind.items():
+        for zones, amount in _parts_by_zone(machine, devices, own.parts).items():
+            if amount:
+                charges.append(ZoneCharge(resource=PARTS[kind], amount=amount, zones=zones))
     decisions = tuple(_decisions(record.pod, facts)) if record is not None else ()
     is_applied = bool(decisions) and all(each.is_applied for each in decisions)
     return Tenant(
@@ -222,13 +246,14 @@ def _decisions(pod: Pod, facts: RowFacts) -> Iterator[ContainerDecision]:
         return
     acknowledged = {each.container: each for each in facts.applied if each.uid == pod.metadata.uid}
     for each in result.containers if result is not None else ():
-        if not (each.cpuset or each.zones):
+        if not (each.cpuset or each.zones or each.devices):
             continue
         found = acknowledged.get(each.name)
         yield ContainerDecision(
             container=each.name,
             cpus=each.cpuset,
             mems=each.mems,
+            devices=tuple(f"{name} {grant.minor}" for name, grants in each.devices.items() for grant in grants),
             is_applied=None if found is None else not found.failure,
             cpus_in_effect=cpuset.text(found.cpus) if found is not None else "",
             failure=found.failure if found is not None else "",

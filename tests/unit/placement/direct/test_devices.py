@@ -17,7 +17,7 @@ from numalign.placement.decisions import Code
 from numalign.placement.direct.share import amounts
 from numalign.placement.engine import Engine
 from numalign.placement.exact import ExactFlavour
-from numalign.placement.explain import answers, wording
+from numalign.placement.explain import answers, nodeview, wording
 from numalign.placement.facts import NodeSeen, PodSeen, ReportSeen
 from tests.unit.placement import choices
 from tests.unit.placement.direct import clusters, devices
@@ -102,6 +102,18 @@ def test_a_device_that_becomes_unhealthy_is_not_handed_out_and_what_is_held_is_r
         (grant,) = result(placed(on, pod(f"q{number}", {CORE: 50, RATIO: 50}))).devices["gpu"]
         minors.append(grant.minor)
     assert minors == [1, 0]
+
+
+def test_the_view_of_a_node_has_its_devices_and_who_holds_them() -> None:
+    on = engine("n")
+    asked = pod("p", {CORE: 50, RATIO: 50}, {GPU: 300})
+    clusters.see(on, bound(asked, placed(on, asked)))
+    here = nodeview.of(on, "n")
+    assert here is not None
+    assert [(cell.zones, cell.free, cell.size) for cell in here.resources[CORE]] == [((0,), 50, 400), ((1,), 400, 400)]
+    (tenant,) = here.tenants
+    assert [(each.amount, each.zones) for each in tenant.charges if each.resource == CORE] == [(350, (0,))]
+    assert tenant.decisions[1].devices == ("gpu 1", "gpu 2", "gpu 3")
 
 
 def sentence(on: Engine, asked: Pod) -> str:
