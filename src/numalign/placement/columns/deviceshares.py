@@ -57,7 +57,7 @@ class DeviceStock(Struct, frozen=True, kw_only=True, dict=True, eq=False):
     only_partitions: bool = False
 
     @cached_property
-    def of_kind(self) -> Mapping[str, tuple[int, ...]]:
+    def of_kind(self) -> Mapping[Kind, tuple[int, ...]]:
         """By type, the places of its devices."""
         kinds = {unit.kind for unit in self.units}
         return {kind: tuple(at for at, unit in enumerate(self.units) if unit.kind == kind) for kind in kinds}

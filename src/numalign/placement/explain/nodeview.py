@@ -190,8 +190,11 @@ def _direct_cells(machine: DirectMachine, free: FreeState) -> Iterator[tuple[str
         yield name, tuple(cells)
     for kind, devices in machine.stock.of_kind.items():
         whole = _parts_by_zone(machine, devices, machine.stock.whole.parts)
-        left = _parts_by_zone(machine, devices, free.shares.parts)
-        yield PARTS[kind], tuple(Cell(zones, amount, max(0, left[zones]), amount) for zones, amount in whole.items())
+        open_parts = _parts_by_zone(machine, devices, free.shares.parts)
+        yield (
+            PARTS[kind],
+            tuple(Cell(zones, amount, max(0, open_parts[zones]), amount) for zones, amount in whole.items()),
+        )
 
 
 def _parts_by_zone(machine: DirectMachine, devices: Iterable[int], parts: Sequence[int]) -> dict[tuple[int, ...], int]:
@@ -219,9 +222,9 @@ def _direct_tenant(
         for zone, own in (*zip(((zone,) for zone in machine.zones), by_zone, strict=True), ((), loose)):
             if own & minors:
                 charges.append(ZoneCharge(resource=name, amount=(own & minors).bit_count(), zones=zone))
-    own = sharing.taken(machine.stock, held.shares)
+    taken = sharing.taken(machine.stock, held.shares)
     for kind, devices in machine.stock.of_kind.items():
-        for zones, amount in _parts_by_zone(machine, devices, own.parts).items():
+        for zones, amount in _parts_by_zone(machine, devices, taken.parts).items():
             if amount:
                 charges.append(ZoneCharge(resource=PARTS[kind], amount=amount, zones=zones))
     decisions = tuple(_decisions(record.pod, facts)) if record is not None else ()

@@ -143,6 +143,10 @@ SENTENCES: list[tuple[Reason, str]] = [
         reason(Cause.KEPT_APART, lacks=(Lack(resource="cpu", need=4000),)),
         "container trainer must not share NUMA zones with pods there, and others have no room for 4 CPUs",
     ),
+    (
+        reason(Cause.NOT_CONNECTED, lacks=(Lack(resource="koordinator.sh/gpu-core", need=200),)),
+        "container trainer needs 200 koordinator.sh/gpu-core, and no free devices are connected as the pod asks",
+    ),
     (reason(Cause.UNSETTLED_PODS), "container trainer fits or not depending on where other pods settle"),
     (
         reason(Cause.UNSETTLED_PODS, waiting_for=PODS[:2], **WHOLE),
