@@ -9,6 +9,8 @@ import json
 import random
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import pytest
@@ -21,6 +23,7 @@ from numalign.api.attributes.directresult import DirectResult
 from numalign.api.decode import cpuset, decode
 from numalign.api.objects.pod import Pod
 from numalign.kubelet.settings import Settings
+from numalign.placement.exact import ExactFlavour
 from numalign.scheduler import settings as schedulers
 from numalign.scheduler.main import Scheduler, Setup
 from numalign.simulator import cluster, virtualtime
@@ -103,6 +106,13 @@ class Site:
         texts = {each["name"]: each["value"] for each in listed}
         found = attributes.decode(node, "numalign.io/applied", texts["numalign.io/applied"])
         return {each.container: each for each in found if each.uid == uid}
+
+    def charged(self, node: str = "n") -> int:
+        """The CPUs that the scheduler counts as containers' own."""
+        assert self.scheduler is not None
+        engine = self.scheduler.cluster.engine
+        assert isinstance(engine.flavour, ExactFlavour)
+        return reduce(or_, (held.cpus for held in engine.flavour.direct.ledger.pods(node).values()), 0)
 
     def says(self, name: str = "p") -> str:
         """The last refusal of the pod."""
@@ -207,6 +217,12 @@ def test_each_case_gets_its_zones_and_the_runtime_applies_them(case: Case, scope
         assert result is not None
         if case.charge:
             assert result.cpus.bit_count() == case.charge
+        assert any("decided in direct mode: " in event for event in site.events())
+        # A scheduler that starts anew charges the same.
+        held = site.charged()
+        await site.begin()
+        assert site.charged() == held
+        assert held & result.cpus == result.cpus
         await site.wait(70)
         assert site.phase() == "Running"
         names = [f"c{place}" for place in range(len(case.cpus))]
@@ -292,6 +308,7 @@ def test_a_gpu_and_a_nic_on_one_root_are_decided_together_and_known_to_a_schedul
             held[name] = {kind: [each.minor for each in grants] for kind, grants in result.devices.items()}
         assert held["half"] == held["other"] == {"gpu": [0]}
         assert held["joint"] == {"gpu": [1], "rdma": [0]}
+        assert any("c0 on CPUs 2-3 of NUMA 0 with gpu 1 and rdma 0" in event for event in site.events("joint"))
         written = json.loads(site.pod("joint")["metadata"]["annotations"]["scheduling.koordinator.sh/device-allocated"])
         assert written["gpu"][0]["id"] == "GPU-1"
         assert site.phase("joint") in ("Running", "Pending")

@@ -243,7 +243,9 @@ def decided(result: DirectResult) -> str:
     parts = []
     for each in result.containers:
         zones = f"NUMA {', '.join(map(str, each.zones))}" if each.zones else "no NUMA zone"
-        parts.append(f"{each.name} on {f'CPUs {each.cpuset}' if each.cpuset else 'shared CPUs'} of {zones}")
+        devices = [f"{name} {grant.minor}" for name, grants in each.devices.items() for grant in grants]
+        beside = f" with {_few(devices)}" if devices else ""
+        parts.append(f"{each.name} on {f'CPUs {each.cpuset}' if each.cpuset else 'shared CPUs'} of {zones}{beside}")
     return DECIDED.format(_few(parts))
 
 
@@ -408,6 +410,8 @@ def _direct_wishes(spec: DirectSpec) -> Iterator[str]:
         yield "alignment of some containers"
     if spec.required_cpus or spec.cpu_exclusion != "None":
         yield "a choice of CPUs"
+    if spec.devices.requests:
+        yield "parts of devices"
 
 
 def _names(pods: Sequence[str]) -> str:

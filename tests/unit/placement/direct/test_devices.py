@@ -145,7 +145,9 @@ def test_a_node_without_the_devices_refuses_the_pod_before_it_is_bound() -> None
 
 def test_a_node_in_predict_mode_takes_no_pod_with_parts_of_devices() -> None:
     on = engine("n", mode=DirectMode(frozenset({"mems"})))
-    assert choices.chosen(on, pod("p", {CORE: 50, RATIO: 50})).refused == {Code.INTENT: 1}
+    asked = pod("p", {CORE: 50, RATIO: 50}, spec="")
+    assert choices.chosen(on, asked).refused == {Code.INTENT: 1}
+    assert sentence(on, asked) == "the pod's annotations ask for parts of devices, which needs a node in direct mode"
 
 
 def test_an_agent_that_hands_out_no_devices_gets_no_pod_that_wants_some() -> None:
