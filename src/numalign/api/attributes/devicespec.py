@@ -73,10 +73,6 @@ class DeviceRequest(Struct, frozen=True, kw_only=True):
     memory: int = 0
     """Bytes, where the pod says no ratio."""
 
-    @property
-    def is_whole(self) -> bool:
-        return self.parts == WHOLE or self.ratio == WHOLE
-
 
 class DeviceSpec(Struct, frozen=True, kw_only=True):
     requests: tuple[tuple[DeviceRequest, ...], ...] = ()

@@ -262,12 +262,12 @@ def _least_footprint(machine: DirectMachine, pod: PodAsk) -> Footprint:
     cpus = most(lambda each: each.cpus) * 1000 + most(lambda each: each.milli)
     devices = WHOLE * sum(most(partial(_at, place, "devices")) for place in range(len(machine.devices)))
     memory = sum(most(partial(_at, place, "memory")) for place in range(len(machine.memory)))
-    parts, own_memory = (most(partial(_share, place)) for place in (0, 1))
+    parts, own_memory = (most(partial(_share, machine, place)) for place in (0, 1))
     return cpus, devices + parts, memory, own_memory
 
 
-def _share(place: int, asked: ContainerAsk) -> int:
-    return asked.shares.amount()[place] if asked.shares is not None else 0
+def _share(machine: DirectMachine, place: int, asked: ContainerAsk) -> int:
+    return asked.shares.least(machine.stock)[place] if asked.shares is not None else 0
 
 
 def _at(place: int, kind: Literal["devices", "memory"], asked: ContainerAsk) -> int:

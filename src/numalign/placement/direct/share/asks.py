@@ -42,7 +42,7 @@ class TypeAsk(Struct, frozen=True, kw_only=True):
 
     @property
     def is_whole(self) -> bool:
-        return self.parts == WHOLE
+        return WHOLE in (self.parts, self.ratio)
 
     def memory_of(self, unit: Unit) -> int:
         return self.memory or -(-unit.memory * self.ratio // WHOLE)
@@ -70,12 +70,13 @@ class ShareAsk(Struct, frozen=True, kw_only=True):
         types = tuple(structs.replace(each, within=None, exclusion=None) for each in self.types)
         return ShareAsk(types=types)
 
-    def amount(self) -> tuple[int, int]:
+    def least(self, stock: DeviceStock) -> tuple[int, int]:
         """Parts and bytes that no choice of devices can do without."""
-        return (
-            sum(each.count * each.parts for each in self.types),
-            sum(each.count * each.memory for each in self.types),
-        )
+        parts = memory = 0
+        for each in self.types:
+            parts += each.count * each.parts
+            memory += each.count * min((each.memory_of(stock.units[at]) for at in each.eligible), default=0)
+        return parts, memory
 
 
 def of(

@@ -156,7 +156,8 @@ class _Choice:
 
     def _partitions(self, asked: TypeAsk, fitting: Sequence[int]) -> Iterator[Chosen]:
         units, of_kind = self._stock.units, self._stock.of_kind.get("gpu", ())
-        free = [at for at in of_kind if self._open.parts[at] >= units[at].parts > 0]
+        parts, memory, _ = self._open
+        free = [at for at in of_kind if parts[at] >= units[at].parts > 0 and memory[at] >= units[at].memory]
         found = partitions.ways(
             self._stock,
             frozenset(fitting),

@@ -245,6 +245,8 @@ def test_only_a_partition_will_do_where_pod_or_node_say_so() -> None:
     honored = dgx(partitions=PAIRS, only_partitions=True)
     assert isinstance(assigned(devices.pod({GPU: 300}, spec=ANY), honored), Unplaced)
     assert isinstance(assigned(devices.pod({GPU: 300}, spec=ANY), dgx(partitions=PAIRS)), Assignment)
+    # All of the memory is a whole GPU, too.
+    assert isinstance(assigned(devices.pod({RATIO: 300}, spec=ANY), honored), Unplaced)
 
 
 def test_an_init_container_hands_its_devices_on() -> None:
