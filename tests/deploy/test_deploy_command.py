@@ -161,6 +161,10 @@ def place(tree: dict[str, Any]) -> str:
         ("apply --set scheduler.replicas=-1", "scheduler.replicas"),
         ("apply --no-such-option", "No such option"),
         ("apply --timeout soon", "is not a length of time"),
+        ("wait --timeout -5s", "is negative"),
+        ("", "Usage: numalign deploy"),
+        ("static-pod", "Usage: numalign deploy static-pod"),
+        ("status --name Bad_Name", "is not a name of small letters"),
         ("apply -f /no/such/file", "cannot be read"),
         ("apply -c nothing", "there is none of this name"),
         ("apply --kubeconfig /no/such/file", "/no/such/file"),
@@ -200,7 +204,9 @@ def test_a_server_that_is_not_there_is_named(deploy: Any, tmp_path: Path) -> Non
 def test_what_is_not_ready_in_time_is_named_with_3(deploy: Any) -> None:
     late = deploy("apply --set scheduler.nodeSelector.no=node --timeout 2s -o json")
     assert late.exit_code == 3, late.output
-    assert "Deployment numalign-system/numalign-scheduler: 0 of 2 replicas available" in late.stderr
+    said = "Deployment numalign-system/numalign-scheduler: 0 of 2 replicas available; pod numalign-scheduler-"
+    assert said in late.stderr
+    assert " is on no node: Unschedulable: 0/2 nodes are available" in late.stderr
     assert document(late)["ready"] is False
     assert deploy("wait --timeout 1s").exit_code == 3
     assert deploy("status").exit_code == 2

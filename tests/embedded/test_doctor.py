@@ -195,9 +195,11 @@ def changed_agent(**spec: Any) -> Callable[[Ward], Awaitable[None]]:
 async def agent_is_not_ready(ward: Ward) -> None:
     ours = [each for each in ward.api.list(_pods(ward)).items if each["metadata"]["name"].startswith("numalign-agent")]
     false = [{"type": "Ready", "status": "False", "lastTransitionTime": "2026-01-01T00:00:00Z"}]
+    ended = {"terminated": {"exitCode": 1, "message": "it starts\nno such folder"}}
+    crashed = [{"name": "agent", "state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": ended}]
+    status = {"conditions": false, "containerStatuses": crashed}
     ward.write(
-        {"apiVersion": "v1", "kind": "Pod", "metadata": ours[0]["metadata"], "status": {"conditions": false}},
-        subresource="status",
+        {"apiVersion": "v1", "kind": "Pod", "metadata": ours[0]["metadata"], "status": status}, subresource="status"
     )
 
 
@@ -345,14 +347,14 @@ FAULTS: Final[dict[str, Fault]] = {
     "agent-not-tolerating": Fault(
         nodes=(node(), tainted(node("n1"), "dedicated")), happens=changed_agent(tolerations=None), seen="dedicated"
     ),
-    "agent-not-ready": Fault(happens=agent_is_not_ready, seen="its pod is Running and not ready"),
+    "agent-not-ready": Fault(happens=agent_is_not_ready, seen="not ready: container agent ended with code 1: no such"),
     "startup-taint-left": Fault(nodes=(node(), tainted(node("n1"), publishers.STARTUP_TAINT))),
     "scheduler-unserved": Fault(happens=wrong_name, seen="1 pods that wait for it: default/lost"),
     "scheduler-profile-collision": Fault(happens=same_profile, seen=f"Deployment {HOME}/other"),
     "scheduler-lease-collision": Fault(happens=same_lease, seen=f"Deployment {HOME}/other"),
     "scheduler-without-election": Fault(happens=no_election, seen="2 replicas without leader election"),
     "scheduler-config-invalid": Fault(happens=bad_configuration, seen="profiles[0].schedulerName"),
-    "scheduler-unavailable": Fault(happens=scheduler_without_room, seen="0 of 1 replicas"),
+    "scheduler-unavailable": Fault(happens=scheduler_without_room, seen="is on no node: Unschedulable: 0/"),
     "scheduler-leaderless": Fault(happens=abandoned_lease, seen="a renewed it 100 s ago"),
     "pods-need-kube-scheduler": Fault(happens=claims, seen="1 pods use resource claims"),
     "schedulers-mixed": Fault(happens=two_schedulers, seen="default-scheduler and numalign"),

@@ -53,12 +53,14 @@ def is_available(up: Up, path: str) -> bool:
 
 
 def test_from_the_printed_objects_to_agents_and_a_scheduler_and_back_to_nothing(up: Up) -> None:
-    for tree in printed("operator render"):
-        if tree["kind"] in ("Namespace", "CustomResourceDefinition"):
-            path = "/api/v1/namespaces" if tree["kind"] == "Namespace" else DEFINITIONS
-            assert up.call("POST", path, tree)[0] == 201
     port = free_port()
     with operator(up, f"--port {port}") as process:
+        assert process.stderr is not None
+        assert any("numalign operator crds | kubectl apply" in line for line in process.stderr)
+        for tree in printed("operator render"):
+            if tree["kind"] in ("Namespace", "CustomResourceDefinition"):
+                path = "/api/v1/namespaces" if tree["kind"] == "Namespace" else DEFINITIONS
+                assert up.call("POST", path, tree)[0] == 201
         clusters.awaited(lambda: page(port, "/readyz") == "ok\n")
         up.call("POST", OPERATORS, stories.operator(ALL))
         up.call("POST", SCHEDULERS, stories.scheduler())
@@ -89,6 +91,8 @@ def test_what_cannot_start_says_why(up: Up, tmp_path: Path) -> None:
         f"--values {wrong}": "fullnameOverride",
         "--agent-image NOT_AN_IMAGE!": "is not an image reference",
         "--values no-such-file": "no-such-file",
+        "--namespace Bad_Name": "is not a name of small letters",
+        "--trusted-digests sha256:12": '"sha256:12" is not a digest',
     }.items():
         with operator(up, options) as process:
             assert words in process.communicate(timeout=clusters.PATIENCE)[1]

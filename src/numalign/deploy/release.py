@@ -20,6 +20,7 @@ CERT_MANAGER: Final = "cert-manager.io/v1"
 NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 LONGEST_RELEASE: Final = 53
 """As in Helm."""
+LONGEST_NAMESPACE: Final = 63
 NUMBERS: Final = re.compile(r"v?(\d+)\.(\d+)")
 
 

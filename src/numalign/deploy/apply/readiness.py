@@ -49,6 +49,9 @@ def deployment(tree: Tree) -> State:
         why = progressing.get("message") or "no pod became ready in time"
         return State(ready=False, words=f"the rollout does not progress: {why}", failed=True)
     updated, total, available = (_count(tree, key) for key in ("updatedReplicas", "replicas", "availableReplicas"))
+    failure = _condition(tree, "ReplicaFailure")
+    if failure.get("status") == "True":
+        return State(ready=False, words=f"pods cannot be created: {failure.get('message') or failure.get('reason')}")
     if updated < wanted:
         return State(ready=False, words=f"{updated} of {wanted} replicas updated")
     if total > updated:

@@ -8,11 +8,13 @@ from typing import Final
 
 from msgspec import Struct
 
+from numalign.deploy import podtroubles
 from numalign.deploy.apply import objects, readiness
 from numalign.deploy.apply.objects import Ref, Tree
 from numalign.deploy.apply.readiness import State
 from numalign.deploy.apply.server import Server
-from numalign.kube import errors
+from numalign.deploy.podtroubles import WatchedPod
+from numalign.kube import errors, lists
 from numalign.kube.request import Selection
 from numalign.kube.resources import TOPOLOGIES
 
@@ -21,6 +23,7 @@ LONGEST: Final = 2.0
 """Seconds between two looks."""
 COMPONENT: Final = "app.kubernetes.io/component"
 AGENT: Final = "agent"
+WORKLOADS: Final = ("Deployment", "DaemonSet")
 
 Say = Callable[[str], None]
 
@@ -68,7 +71,7 @@ async def ready(server: Server, refs: Sequence[Ref], seconds: float, say: Say, *
     """Until all objects are ready and, on the nodes of the agents, all reports fresh. Raises TimedOut or Failed."""
     pace, said = Pace(server, seconds), ""
     while True:
-        found = await standing(server, refs, with_reports=with_reports, of_ready_agents=True)
+        found = await standing(server, refs, with_reports=with_reports, briefly=True)
         left = [each for each in found if not each.ready]
         if not left:
             return
@@ -83,16 +86,18 @@ async def ready(server: Server, refs: Sequence[Ref], seconds: float, say: Say, *
 
 
 async def standing(
-    server: Server, refs: Iterable[Ref], *, with_reports: bool = True, of_ready_agents: bool = False
+    server: Server, refs: Iterable[Ref], *, with_reports: bool = True, briefly: bool = False
 ) -> list[Standing]:
-    """How the objects are, in their order, and after each agent its reports. Those of a large cluster are many
-    megabytes: who asks again and again asks for those `of_ready_agents`."""
+    """How the objects are, in their order, and after each agent its reports. Pods and reports of a large cluster are
+    many megabytes: a caller that asks again and again asks `briefly`, for reports of ready agents and a page of pods.
+    """
     ordered = list(refs)
     found = []
     for which, tree in zip(ordered, await server.all(ordered, server.get), strict=True):
         now = readiness.state(tree)
-        found.append(Standing(str(which), now.ready, now.words, now.failed))
-        if with_reports and tree is not None and is_agent(tree) and (now.ready or not of_ready_agents):
+        why = "" if tree is None or now.ready else await troubles(server, tree, briefly=briefly)
+        found.append(Standing(str(which), now.ready, "; ".join(filter(None, (now.words, why))), now.failed))
+        if with_reports and tree is not None and is_agent(tree) and (now.ready or not briefly):
             reported = await reports(server, tree)
             found.append(Standing(f"reports of {which}", reported.ready, reported.words))
     return found
@@ -113,12 +118,31 @@ async def reports(server: Server, daemonset: Tree) -> State:
     return readiness.reports(nodes, by_node, server.clock.wall()).state()
 
 
+async def troubles(server: Server, tree: Tree, *, briefly: bool) -> str:
+    """Why pods of a workload do not become ready, as far as that can be seen; empty for other objects."""
+    if tree.get("kind") not in WORKLOADS:
+        return ""
+    target = podtroubles.PODS.within(tree["metadata"]["namespace"])
+    found: list[WatchedPod] = []
+    try:
+        async for page in server.client.pages(target, _its_pods(tree)):
+            found += lists.readable(page.items)
+            if briefly:
+                break
+    except errors.Forbidden:
+        return ""
+    return podtroubles.troubles(found)
+
+
 async def agent_nodes(server: Server, daemonset: Tree) -> list[str]:
     meta = daemonset["metadata"]
-    labels = objects.at(daemonset, "spec", "selector", "matchLabels") or {}
-    selection = Selection(labels=",".join(f"{key}={value}" for key, value in sorted(labels.items())))
-    pods = await server.every("v1", "Pod", meta["namespace"], selection)
+    pods = await server.every("v1", "Pod", meta["namespace"], _its_pods(daemonset))
     return [objects.at(pod, "spec", "nodeName") or _intended(pod) for pod in pods if _is_of(pod, meta["uid"])]
+
+
+def _its_pods(workload: Tree) -> Selection:
+    labels = objects.at(workload, "spec", "selector", "matchLabels") or {}
+    return Selection(labels=",".join(f"{key}={value}" for key, value in sorted(labels.items())))
 
 
 def _is_of(pod: Tree, uid: str) -> bool:

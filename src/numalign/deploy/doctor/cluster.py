@@ -14,6 +14,7 @@ from numalign.deploy.doctor import repairs
 from numalign.deploy.doctor.checks import ERROR, INFO, WARNING, Check, Sighting
 from numalign.deploy.doctor.observed import ABSENT, LEASES, NODE_LEASES, NODES, PODS, VERSION
 from numalign.deploy.doctor.view import View
+from numalign.deploy.podtroubles import WatchedPod
 from numalign.kubelet import refusals, versions
 
 OLDEST_SERVER: Final = versions.Minor(1, 30)
@@ -82,7 +83,7 @@ def _off(whose: str, seconds: float) -> str:
 
 
 def _failed_pods(view: View) -> Iterator[Sighting]:
-    by_owner: dict[tuple[str, str], list[Pod]] = {}
+    by_owner: dict[tuple[str, str], list[WatchedPod]] = {}
     for pod in view.observed.pods:
         if refusals.is_rejection(pod):
             by_owner.setdefault((_owner(pod), pod.status.reason), []).append(pod)

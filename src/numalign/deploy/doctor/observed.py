@@ -19,7 +19,9 @@ from numalign.api.nrt import wire
 from numalign.api.nrt.publishers import ManagedMeta
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.node import Node
-from numalign.api.objects.pod import Affinity, Pod, Toleration
+from numalign.api.objects.pod import Affinity, Toleration
+from numalign.deploy import podtroubles
+from numalign.deploy.podtroubles import WatchedPod
 from numalign.kube import resources
 from numalign.kube.resources import LeaseSpec, Resource
 
@@ -184,7 +186,7 @@ NODE_LEASES: Final = "kube-node-lease"
 DEFINITION: Final = f"noderesourcetopologies.{wire.GROUP}"
 
 NODES: Final = resources.NODES
-PODS: Final = resources.PODS
+PODS: Final = podtroubles.PODS
 REPORTS: Final = tuple(
     Resource(wire.GROUP, version, "noderesourcetopologies", wire.KIND, PublishedReport, read_report)
     for version in (wire.V1ALPHA2, wire.V1ALPHA1)
@@ -225,7 +227,7 @@ class Observed(Struct, frozen=True, kw_only=True):
     here: datetime | None = None
     """The time of the machine that the doctor runs on, at the same moment."""
     nodes: tuple[Node, ...] = ()
-    pods: tuple[Pod, ...] = ()
+    pods: tuple[WatchedPod, ...] = ()
     reports: tuple[PublishedReport, ...] = ()
     daemon_sets: tuple[Workload, ...] = ()
     deployments: tuple[Workload, ...] = ()

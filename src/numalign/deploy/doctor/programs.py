@@ -21,6 +21,7 @@ from numalign.api.objects.node import Node
 from numalign.api.objects.pod import DEFAULT_SCHEDULER, Pod
 from numalign.api.schedulerconfig import configuration
 from numalign.api.schedulerconfig.configuration import LeaderElection
+from numalign.deploy import podtroubles
 from numalign.deploy.doctor import repairs
 from numalign.deploy.doctor.checks import ERROR, INFO, WARNING, Check, Sighting
 from numalign.deploy.doctor.observed import (
@@ -36,6 +37,7 @@ from numalign.deploy.doctor.observed import (
     Workload,
 )
 from numalign.deploy.doctor.view import View
+from numalign.deploy.podtroubles import WatchedPod
 
 Component = Literal["agent", "scheduler", "extender"]
 Product = Literal["numalign", "rte", "nfd", "kube-scheduler"]
@@ -250,7 +252,7 @@ def _not_ready(view: View) -> Iterator[Sighting]:
                 yield Sighting(node=name, seen=f"{program.title}: {why}")
 
 
-def _ails(view: View, pod: Pod | None) -> str:
+def _ails(view: View, pod: WatchedPod | None) -> str:
     if pod is None:
         return "no pod on the node"
     is_ready = any(each.type == "Ready" and each.status == "True" for each in pod.status.conditions)
@@ -258,7 +260,8 @@ def _ails(view: View, pod: Pod | None) -> str:
         return ""
     restarts = max((each.restart_count for each in pod.status.container_statuses), default=0)
     again = f", restarted {restarts} times" if restarts else ""
-    return f"its pod is {pod.status.phase or 'not started'} and not ready{again}"
+    why = podtroubles.trouble(pod)
+    return f"its pod is {pod.status.phase or 'not started'} and not ready{again}" + (f": {why}" if why else "")
 
 
 def _startup_taint(view: View) -> Iterator[Sighting]:
@@ -371,7 +374,19 @@ def _unavailable(view: View) -> Iterator[Sighting]:
             continue
         if not view.is_young(program.workload.metadata.creation_timestamp):
             severity = ERROR if there == 0 else WARNING
-            yield Sighting(where=program.title, seen=f"{there} of {wanted} replicas are available", severity=severity)
+            why = podtroubles.troubles(_replicas(view, program.workload))
+            seen = f"{there} of {wanted} replicas are available" + (f"; {why}" if why else "")
+            yield Sighting(where=program.title, seen=seen, severity=severity)
+
+
+def _replicas(view: View, deployment: Workload) -> Iterator[WatchedPod]:
+    """Pods of its ReplicaSets, which are named after it."""
+    for pod in view.observed.pods:
+        owner = pod.metadata.controller
+        if owner is None or owner.kind != "ReplicaSet" or pod.metadata.namespace != deployment.metadata.namespace:
+            continue
+        if owner.name.rpartition("-")[0] == deployment.metadata.name:
+            yield pod
 
 
 def _leaderless(view: View) -> Iterator[Sighting]:
@@ -416,7 +431,7 @@ CHECKS: Final = (
         severity=ERROR,
         title="Nothing publishes topology reports",
         why="A NUMA-aware scheduler alone does nothing: agents on the nodes have to report zones.",
-        fix="install the agent: examples/rbac.yaml, then examples/agent.yaml",
+        fix="install the agent: numalign deploy apply, or the Helm chart",
         needs=(NODES.plural, REPORTS[0].plural, DAEMON_SETS.plural),
         find=_no_publisher,
     ),
@@ -516,7 +531,7 @@ CHECKS: Final = (
         title="A scheduler has fewer replicas than it should",
         why="With no replica its pods stay Pending; with fewer, the next failure stops scheduling.",
         fix="read the Events and logs of its pods",
-        needs=(DEPLOYMENTS.plural,),
+        needs=(DEPLOYMENTS.plural, PODS.plural),
         find=_unavailable,
     ),
     Check(

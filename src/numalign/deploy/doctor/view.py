@@ -20,8 +20,8 @@ from numalign.api.nrt import normalise, publishers
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.api.objects import resourcenames
 from numalign.api.objects.node import Node
-from numalign.api.objects.pod import Pod
 from numalign.deploy.doctor.observed import Observed, PublishedReport
+from numalign.deploy.podtroubles import WatchedPod
 from numalign.kubelet import configuration, versions
 
 CONTROL_PLANE: Final = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
@@ -105,9 +105,9 @@ class View(Struct, frozen=True, dict=True):
         )
 
     @cached_property
-    def pods_by_owner(self) -> dict[str, list[Pod]]:
+    def pods_by_owner(self) -> dict[str, list[WatchedPod]]:
         """Pods of DaemonSets, by the uid of the DaemonSet."""
-        found: dict[str, list[Pod]] = {}
+        found: dict[str, list[WatchedPod]] = {}
         for pod in self.observed.pods:
             owner = pod.metadata.controller
             if owner is not None and owner.kind == "DaemonSet":

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from numalign.api.decode.structs import Wire
-from numalign.deploy.operator import fields
+from numalign.deploy.operator import fields, kinds
 from numalign.deploy.operator.controller import Controller
 from numalign.deploy.operator.metrics import Metrics
 from numalign.deploy.operator.plan import Options
@@ -55,6 +55,17 @@ async def kube_version(client: Client) -> str:
         return msgspec.json.decode(body, type=Version).git_version
     except (ValueError, RecursionError):
         raise errors.Unreachable("get", "the server's version", "the answer is not one") from None
+
+
+async def is_defined(client: Client) -> bool:
+    """Whether the API server serves the two kinds."""
+    path = f"/apis/{kinds.API_VERSION}"
+    asked = Request(verb="get", method="GET", path=path, words=kinds.API_VERSION, repeat=Repeat.ALWAYS)
+    try:
+        await client.sender.call(asked)
+    except errors.NotFound:
+        return False
+    return True
 
 
 class Operator:

@@ -340,6 +340,16 @@ def parsed(spec: str, usual: Image) -> Image:
     )
 
 
+def digests(written: str) -> frozenset[str]:
+    """Those that the policy `trusted` accepts. BadObject for one that is none: it would never match an image."""
+    found = frozenset(filter(None, (each.strip() for each in written.split(","))))
+    for each in sorted(found):
+        if not DIGEST.fullmatch(each):
+            why = f"{errors.echo(each)} is not a digest; write sha256: and 64 hexadecimal digits"
+            raise errors.BadObject("Option", "--trusted-digests", "", why)
+    return found
+
+
 def base_values(found: Values, agent_image: str, scheduler_image: str) -> Values:
     """The values that the custom resources are laid over. BadObject where they change names, which the operator's
     rights have."""

@@ -31,6 +31,13 @@ WRONG_USAGE: Any = typer.BadParameter.__base__
 class DeployCommands(TyperGroup):
     """Ends with code 1 where other groups end with 2, which means findings here."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except WRONG_USAGE as problem:
+            problem.exit_code = ERROR
+            raise
+
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
@@ -119,21 +126,31 @@ def values_of(given: ValueOptions) -> Values:
 
 def release_of(given: ReleaseOptions) -> Release:
     from numalign.api.errors import echo
-    from numalign.deploy.release import LONGEST_RELEASE, NAME, NUMBERS, Release
+    from numalign.deploy.release import NUMBERS, Release
 
     if not NUMBERS.match(given.kube_version):
         why = f"{echo(given.kube_version)} is not a Kubernetes version; write one like 1.37.1"
         raise BadObject("Option", "--kube-version", "", why)
-    for option, name, most in (("--name", given.name, LONGEST_RELEASE), ("--namespace", given.namespace, 63)):
-        if not NAME.fullmatch(name) or len(name) > most:
-            why = f"{echo(name)} is not a name of small letters, digits and dashes, at most {most} of them"
-            raise BadObject("Option", option, "", why)
+    require_names(given.namespace, given.name)
     return Release(
         name=given.name,
         namespace=given.namespace,
         kube_version=given.kube_version,
         api_versions=frozenset(given.api_versions),
     )
+
+
+def require_names(namespace: str, release: str = "") -> None:
+    """BadObject for names that no API server would take."""
+    from numalign.api.errors import echo
+    from numalign.deploy.release import LONGEST_NAMESPACE, LONGEST_RELEASE, NAME
+
+    asked = [("--namespace", namespace, LONGEST_NAMESPACE)]
+    asked += [("--name", release, LONGEST_RELEASE)] if release else []
+    for option, name, most in asked:
+        if not NAME.fullmatch(name) or len(name) > most:
+            why = f"{echo(name)} is not a name of small letters, digits and dashes, at most {most} of them"
+            raise BadObject("Option", option, "", why)
 
 
 def _check_configuration(values: Values) -> None:

@@ -12,8 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 import typer
 from msgspec import Struct, structs
 
+from numalign.api.errors import BadObject, echo
 from numalign.cli import output
-from numalign.cli.commands.install.deploy import ERROR, ReleaseOptions, ValueOptions, release_of, values_of
+from numalign.cli.commands.install.deploy import (
+    ERROR,
+    ReleaseOptions,
+    ValueOptions,
+    release_of,
+    require_names,
+    values_of,
+)
 from numalign.cli.options import Output, bundled
 from numalign.cli.output import Format
 from numalign.cli.sources import Context, Kubeconfig
@@ -339,6 +347,7 @@ async def rendered(server: Server, values: Values, wanted: Wanted) -> list[dict[
 
 
 def _asked(cluster: Cluster, ask: Callable[[Server], Awaitable[T]]) -> T:
+    require_names(cluster.namespace, cluster.name)
     return asked(cluster.kubeconfig, cluster.context, ask)
 
 
@@ -432,4 +441,7 @@ def seconds_of(text: str) -> float:
     from numalign.api.decode import fields
     from numalign.api.decode.fields import Field
 
-    return fields.duration_seconds(Field(f"{text}s" if text.isdecimal() else text, "", "Option", "--timeout"))
+    found = fields.duration_seconds(Field(f"{text}s" if text.isdecimal() else text, "", "Option", "--timeout"))
+    if found < 0:
+        raise BadObject("Option", "--timeout", "", f"{echo(text)} is negative; write a length of time like 90s or 5m")
+    return found

@@ -12,6 +12,7 @@ import typer
 from msgspec import Struct
 
 from numalign.cli import output
+from numalign.cli.commands.install.deploy import require_names
 from numalign.cli.options import BindAddress, Kubeconfig, LogFormat, Output, Port, Verbosity, bundled
 from numalign.cli.output import Format
 
@@ -99,6 +100,7 @@ def run(options: OperatorOptions) -> None:
     from numalign.process import log
 
     log.start("json" if options.log_format is output.LogForm.JSON else "text", options.verbosity)
+    require_names(options.namespace)
     values = _values(options)
     login = access.default(options.kubeconfig)
     try:
@@ -120,6 +122,9 @@ async def _run(options: OperatorOptions, values: Values, login: Access) -> None:
 
     async with Client(login) as client, Client(login) as elector:
         setup = _setup(options, values, await main.kube_version(client))
+        if not await main.is_defined(client):
+            make = "numalign operator crds | kubectl apply --server-side -f -"
+            output.warn(f"the definitions of the two custom resources are missing; waiting for them: {make}")
         await tasks.until_signalled(Operator(setup, client, elector).run())
 
 
@@ -135,12 +140,12 @@ def _setup(options: OperatorOptions, values: Values, kube_version: str) -> Setup
 
 
 def _options(options: OperatorOptions, values: Values, kube_version: str) -> Options:
-    from numalign.deploy.operator import fields
+    from numalign.deploy.operator import fields, plan
     from numalign.deploy.operator.plan import Options
     from numalign.deploy.release import Release
 
     release = Release(namespace=options.namespace, kube_version=kube_version, manager=fields.MANAGER)
-    trusted = frozenset(filter(None, options.trusted_digests.split(",")))
+    trusted = plan.digests(options.trusted_digests)
     return Options(release=release, values=values, image_policy=options.image_policy.value, trusted=trusted)
 
 
@@ -173,6 +178,7 @@ def render(
     from numalign.deploy.operator import install, plan
     from numalign.deploy.release import Release
 
+    require_names(namespace)
     options = OperatorOptions(
         namespace=namespace, values=values, agent_image=agent_image, scheduler_image=scheduler_image
     )
