@@ -38,6 +38,8 @@ INPUT_TOO: Final = ("requirements/*.txt", "src/**/*", "tools/image*.py", "tools/
 KIT: Final = ("src/numalign/lab", "src/numalign/oracle", "src/numalign/cli/devkit")
 """No part of the images."""
 ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
+EMULATORS: Final = Path("/proc/sys/fs/binfmt_misc")
+"""Programs of other architectures that the kernel has an interpreter for."""
 BASES: Final = {"BASE": imagebase.RUNTIME, "BUILD_BASE": imagebase.BUILD}
 # A bridge and rules of a firewall on the machine would be the price of another isolation.
 ISOLATED: Final = ("--isolation", "chroot", "--network", "host")
@@ -95,6 +97,13 @@ def missing(base: str) -> str:
     """The programs that building needs and the machine lacks; empty: none."""
     wanted = ("buildah",) if base else ("buildah", "mmdebstrap", "dpkg-deb")
     return " and ".join(name for name in wanted if shutil.which(name) is None)
+
+
+def runs(architecture: str, emulators: Path = EMULATORS) -> bool:
+    """Whether programs of the architecture run here: the Dockerfile runs its Python."""
+    names = [name for name, called in ARCHITECTURES.items() if called == architecture]
+    found = (path.read_text() for name in names for path in emulators.glob(f"*{name}*"))
+    return architecture == here() or any(text.startswith("enabled") for text in found)
 
 
 def archives(plan: Plan, *, fresh: bool = False) -> dict[str, Path]:
@@ -286,6 +295,9 @@ def main(arguments: Sequence[str]) -> None:
     lacking = missing(asked.base)
     if lacking:
         raise SystemExit(f"image: {lacking} not found: `make system PURPOSES=image` installs what is needed on Debian")
+    if not runs(asked.arch):
+        why = "no emulator of them is registered, which Debian's qemu-user-static does"
+        raise SystemExit(f"image: programs for {asked.arch} do not run on this machine: {why}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     plan = of_this_commit(asked.base, asked.arch)
     built = archives(plan, fresh=asked.fresh)

@@ -54,7 +54,7 @@ CASES: Final[dict[str, tuple[Object, Release]]] = {
                 "tls": {"secretName": "server"},
                 "extender": {"clientCaSecret": "clients", "clusterIp": "10.96.0.99"},
             },
-            "networkPolicy": {"enabled": True},
+            "networkPolicy": {"enabled": True, "ingressFrom": [{"podSelector": {}}]},
         },
         PLAIN,
     ),
@@ -144,6 +144,10 @@ CASES: Final[dict[str, tuple[Object, Release]]] = {
         ALL_APIS,
     ),
     "the operator": ({**OPERATED, "operator": {"enabled": True}}, PLAIN),
+    "the operator behind a network policy": (
+        {**OPERATED, "operator": {"enabled": True}, "networkPolicy": {"enabled": True}, "commonLabels": {"a": "b"}},
+        PLAIN,
+    ),
     "the operator with values": (
         {
             **OPERATED,

@@ -62,6 +62,13 @@ def test_the_deployer_shows_drift_and_repairs_it(bare: Installed) -> None:
     bare.numalign("deploy diff")
 
 
+def test_the_deployer_names_the_image_that_no_node_has(bare: Installed) -> None:
+    bare.numalign("deploy apply --no-wait --set scheduler.image.tag=missing")
+    wanted = "container scheduler has no image localhost/numalign/scheduler:missing: "
+    bare.until(lambda: wanted in bare.numalign("deploy status -o json", ends=2), "no status says so")
+    assert summary(bare, "apply")["configured"] == 1
+
+
 def test_pods_are_aligned_under_the_deployer_s_installation(clean: Installed) -> None:
     clean.create("deployed", 8)
     clean.runs("deployed")

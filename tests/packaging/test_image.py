@@ -228,6 +228,18 @@ def test_files_of_the_kit_do_not_make_another_image() -> None:
     assert named <= used
 
 
+def test_another_architecture_needs_an_emulator_that_is_registered(tmp_path: Path) -> None:
+    other = next(each for each in image.ARCHITECTURES.values() if each != image.here())
+    (machine,) = [name for name, called in image.ARCHITECTURES.items() if called == other]
+    assert image.runs(image.here(), tmp_path)
+    assert not image.runs(other, tmp_path / "none")
+    assert not image.runs(other, tmp_path)
+    (tmp_path / f"qemu-{machine}").write_text("disabled\ninterpreter /usr/bin/qemu\n")
+    assert not image.runs(other, tmp_path)
+    (tmp_path / f"qemu-{machine}").write_text("enabled\ninterpreter /usr/bin/qemu\n")
+    assert image.runs(other, tmp_path)
+
+
 def test_how_pip_reaches_an_index_is_handed_over_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

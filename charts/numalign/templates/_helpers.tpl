@@ -176,7 +176,8 @@ subjects:
 {{- end }}
 {{- end -}}
 
-{{/* Its pages in; the API server, DNS and, for agents, the kubelet out: dict root component settings [kubelet] [ports] */}}
+{{/* Its ports in, pages for some alone; the API server, DNS and, for agents, the kubelet out:
+dict root component settings [kubelet] [ports] */}}
 {{- define "numalign.networkPolicy" -}}
 {{- $wanted := .root.Values.networkPolicy }}
 {{- if $wanted.enabled }}
@@ -199,14 +200,17 @@ spec:
     - ports:
         - port: {{ int .settings.port }}
           protocol: TCP
-        {{- range .ports }}
-        - port: {{ int .port }}
-          protocol: TCP
-        {{- end }}
       {{- with $wanted.ingressFrom }}
       from:
         {{- toYaml . | nindent 8 }}
       {{- end }}
+    {{- with .ports }}
+    - ports:
+        {{- range . }}
+        - port: {{ int .port }}
+          protocol: TCP
+        {{- end }}
+    {{- end }}
   {{- if or $ports $wanted.dns }}
   egress:
     {{- if $ports }}

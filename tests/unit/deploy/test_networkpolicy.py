@@ -10,22 +10,31 @@ from typing import Any
 
 import pytest
 
-from numalign.deploy import values
+from numalign.deploy import installation, values
 from numalign.deploy.release import Release
-from numalign.deploy.render import render
 
 Labels = Mapping[str, str]
 API_PORTS = (443, 6443)
 """Of the Service, and of the server behind it: which of them counts depends on the network plugin."""
 PROMETHEUS = {"app": "prometheus"}
+PROGRAMS: Mapping[str, Any] = {"gc": {"enabled": True}}
+OPERATOR = {"operator": {"enabled": True}, "agent": {"enabled": False}, "scheduler": {"enabled": False}}
+EXTENDER = {
+    "scheduler": {
+        "mode": "extender",
+        "expanderPort": 8444,
+        "tls": {"secretName": "server"},
+        "extender": {"clientCaSecret": "clients"},
+    }
+}
 
 
 class Network:
     """The pods of an installation by component, and who may connect to whom."""
 
-    def __init__(self, **network: Any) -> None:
-        document = {"networkPolicy": {"enabled": True, **network}, "gc": {"enabled": True}}
-        objects = render(values.read(document), Release())
+    def __init__(self, document: Mapping[str, Any] = PROGRAMS, **network: Any) -> None:
+        read = values.read({"networkPolicy": {"enabled": True, **network}, **document})
+        objects = installation.objects(read, Release())
         self._policies = [each["spec"] for each in objects if each["kind"] == "NetworkPolicy"]
         templates = [each["spec"]["template"] for each in objects if each["kind"] in ("Deployment", "DaemonSet")]
         labels = [each["metadata"]["labels"] for each in templates]
@@ -66,10 +75,10 @@ def _has_port(ports: Iterable[Any] | None, wanted: tuple[int, str]) -> bool:
     return not ports or any((each["port"], each["protocol"]) == wanted for each in ports)
 
 
-@pytest.mark.parametrize("component", ["scheduler", "agent", "gc"])
+@pytest.mark.parametrize("component", ["scheduler", "agent", "gc", "operator"])
 def test_every_program_reaches_the_api_server_and_the_names_of_services(component: str) -> None:
-    """DP-13"""
-    network = Network()
+    """DP-13, and 85771 to 85773 of the reference operator."""
+    network = Network(OPERATOR if component == "operator" else PROGRAMS)
     pod = network.pods[component]
     assert all(network.allows(pod, None, port) for port in API_PORTS)
     assert all(network.allows(pod, None, 53, protocol) for protocol in ("UDP", "TCP"))
@@ -92,13 +101,31 @@ def test_metrics_are_read_by_those_who_are_named() -> None:
         assert not network.allows({"app": "other"}, network.pods[component], port)
 
 
+def test_nothing_but_the_pages_of_the_operator_is_reached() -> None:
+    """85774 to 85778 of the reference operator."""
+    network = Network(OPERATOR, ingressFrom=[{"podSelector": {"matchLabels": PROMETHEUS}}])
+    operator = network.pods["operator"]
+    assert network.allows(PROMETHEUS, operator, 10263)
+    assert not network.allows({"app": "other"}, operator, 10263)
+    assert not network.allows(PROMETHEUS, operator, 8081)
+    assert not network.allows(operator, PROMETHEUS, 9090)
+
+
+def test_the_control_plane_reaches_the_extender_whoever_may_read_its_metrics() -> None:
+    """kube-scheduler and cluster-autoscaler are no pods that a policy can name."""
+    network = Network(EXTENDER, ingressFrom=[{"podSelector": {"matchLabels": PROMETHEUS}}])
+    (extender,) = [labels for name, labels in network.pods.items() if name == "scheduler"]
+    assert all(network.allows(None, extender, port) for port in (8443, 8444))
+    assert not network.allows(None, extender, 10259)
+
+
 def test_agents_reach_their_kubelet_where_they_have_to() -> None:
     network = Network()
     assert not network.allows(network.pods["agent"], None, 10250)
     document = {"networkPolicy": {"enabled": True}, "agent": {"configz": {"enabled": True}}}
     (policy,) = [
         each
-        for each in render(values.read(document), Release())
+        for each in installation.objects(values.read(document), Release())
         if each["kind"] == "NetworkPolicy" and each["metadata"]["name"].endswith("agent")
     ]
     assert {"port": 10250, "protocol": "TCP"} in policy["spec"]["egress"][0]["ports"]

@@ -35,7 +35,7 @@ def objects(context: Context) -> list[Object]:
         *common.service_account(context, NAME, settings),
         *common.granted(context, NAME, settings, rights.needed(rights.AGENT, options)),
         *_policy(context, settings),
-        *common.network_policy(context, NAME, settings, kubelet=rights.CONFIGZ in options),
+        *common.network_policy(context, NAME, settings.port, kubelet=rights.CONFIGZ in options),
         *(each for name, own in zip(names, found, strict=True) for each in _daemon_set(context, name, own)),
     ]
 

@@ -249,20 +249,20 @@ def pod_template(
 
 
 def network_policy(
-    context: Context, component: str, settings: Component, *, kubelet: bool = False, ports: Sequence[int] = ()
+    context: Context, component: str, pages: int, *, kubelet: bool = False, served: Sequence[int] = ()
 ) -> list[Object]:
-    """Everything but its pages in, and nothing but the API server, DNS and, for agents, the kubelet out."""
+    """Everything but its ports in, and nothing but the API server, DNS and, for agents, the kubelet out. Who may come
+    in is limited for the pages alone: what is `served` beside them is for programs of the control plane, which a policy
+    cannot name, and asks for a certificate or a token itself."""
     wanted = context.values.network_policy
     if not wanted.enabled:
         return []
     tcp = [*wanted.api_server_ports, *([wanted.kubelet_port] if kubelet else [])]
-    egress: list[Object] = [{"ports": [{"port": port, "protocol": "TCP"} for port in tcp]}] if tcp else []
+    egress: list[Object] = [{"ports": _tcp(tcp)}] if tcp else []
     if wanted.dns:
         egress.append({"ports": [{"port": 53, "protocol": protocol} for protocol in ("UDP", "TCP")]})
-    ingress = {
-        "ports": [{"port": port, "protocol": "TCP"} for port in (settings.port, *ports)],
-        **given(from_=wanted.ingress_from),
-    }
+    ingress = [{"ports": _tcp([pages]), **given(from_=wanted.ingress_from)}]
+    ingress += [{"ports": _tcp(served)}] if served else []
     return [
         {
             "apiVersion": "networking.k8s.io/v1",
@@ -271,8 +271,12 @@ def network_policy(
             "spec": {
                 "podSelector": {"matchLabels": context.selector(component)},
                 "policyTypes": ["Ingress", "Egress"],
-                "ingress": [ingress],
+                "ingress": ingress,
                 "egress": egress,
             },
         }
     ]
+
+
+def _tcp(ports: Sequence[int]) -> list[Object]:
+    return [{"port": port, "protocol": "TCP"} for port in ports]

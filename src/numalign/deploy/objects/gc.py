@@ -40,6 +40,6 @@ def objects(context: Context) -> list[Object]:
         *common.service_account(context, NAME, settings),
         *common.granted(context, NAME, settings, rights.COLLECTOR),
         *common.non_root_account(context, NAME, settings),
-        *common.network_policy(context, NAME, settings),
+        *common.network_policy(context, NAME, settings.port),
         deployment,
     ]

@@ -33,7 +33,7 @@ def objects(context: Context) -> list[Object]:
         *common.granted(context, NAME, settings, table),
         *common.non_root_account(context, NAME, settings),
         *_policy(context, settings),
-        *common.network_policy(context, NAME, settings, ports=[*_ports(settings).values()]),
+        *common.network_policy(context, NAME, settings.port, served=[*_ports(settings).values()]),
         common.config_map(context, NAME, full, data),
         *_disruption_budget(context, settings),
         *_service(context, settings),

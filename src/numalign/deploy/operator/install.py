@@ -12,7 +12,16 @@ from msgspec import structs
 from numalign.deploy import presets, rights, values
 from numalign.deploy.model import Image, Operator, Values
 from numalign.deploy.objects import cluster
-from numalign.deploy.objects.common import Context, Object, checksum, config_map, given, json_text, labelled
+from numalign.deploy.objects.common import (
+    Context,
+    Object,
+    checksum,
+    config_map,
+    given,
+    json_text,
+    labelled,
+    network_policy,
+)
 from numalign.deploy.operator import crds
 from numalign.deploy.operator.objects import Tree
 from numalign.deploy.release import Release
@@ -97,7 +106,7 @@ def objects(
         {**each, "metadata": each["metadata"] | {"labels": context.labels(NAME)}} for each in crds.definitions()
     ]
     deployment = _deployment(context, account, image, args)
-    before = [namespace, *definitions, service_account, *granted]
+    before = [namespace, *definitions, service_account, *granted, *network_policy(context, NAME, PORT)]
     if document is None:
         return [*before, deployment]
     data = {FILE: json_text(document)}

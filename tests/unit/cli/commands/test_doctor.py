@@ -12,8 +12,10 @@ import msgspec
 import pytest
 import yaml
 from msgspec import structs
+from typer.testing import CliRunner
 
 from numalign.cli.commands.install import doctor
+from numalign.cli.main import app
 from numalign.deploy.doctor.diagnosis import CHECKS
 from tests.unit.cli import clusterfiles
 from tests.unit.cli.clusterfiles import busy, run, written
@@ -181,6 +183,12 @@ def test_a_pod_may_be_named_in_three_ways(tmp_path: Path) -> None:
     ]
     assert len(set(said)) == 1
     assert "late  waiting" in said[0]
+
+
+def test_the_walk_reads_the_standard_input_as_it_reads_a_file(tmp_path: Path) -> None:
+    file = written(tmp_path, [*busy(), waiting("late")])
+    piped = CliRunner().invoke(app, ["doctor", "late", "-f", "-"], input=Path(file).read_bytes())
+    assert (piped.exit_code, piped.stdout) == (2, run("doctor", "late", "-f", file).stdout)
 
 
 def test_the_walk_shows_what_is_wrong_on_the_way_and_nothing_of_other_pods(tmp_path: Path) -> None:

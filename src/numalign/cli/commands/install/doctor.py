@@ -149,23 +149,28 @@ def _judge(source: DoctorSource, chosen: Chosen, mending: Mending, fmt: Format) 
     from numalign.deploy.doctor.checks import Severity
 
     with sources.at_once():
-        diagnosis = _diagnosed(_observed(source), chosen)
+        diagnosis = _diagnosed(_observed(source, _texts(source)), chosen)
     outcomes: list[Outcome] = []
     if mending.fix:
         outcomes = _mend(source, mending, diagnosis)
         if outcomes:
-            diagnosis = _diagnosed(_observed(source), chosen)
+            diagnosis = _diagnosed(_observed(source, []), chosen)
     shown = results.given(diagnosis, outcomes)
     output.show(results.drawn(shown) if fmt is Format.TABLE else output.structured(shown, fmt))
     worst = Severity.WARNING if chosen.strict else Severity.ERROR
     raise typer.Exit(FOUND if diagnosis.has(worst) else 0)
 
 
-def _observed(source: DoctorSource) -> Observed:
+def _texts(source: DoctorSource) -> list[tuple[bytes, str]]:
+    """Content and name of each file. Read once: the standard input has no second time."""
+    return [(sources.content(each), fileio.shown(each)) for each in source.file or ()]
+
+
+def _observed(source: DoctorSource, texts: list[tuple[bytes, str]]) -> Observed:
     from numalign.deploy.doctor import collect, files
 
     if source.file:
-        return files.read([(sources.content(each), fileio.shown(each)) for each in source.file])
+        return files.read(texts)
     progress = CollectProgress()
     try:
         return sources.asked_of(source.kubeconfig, source.context, lambda client: collect.observe(client, progress.at))
@@ -239,12 +244,13 @@ def _walk(source: DoctorSource, chosen: Chosen, full_name: str, fmt: Format) -> 
     from numalign.deploy.doctor.checks import Severity
 
     with sources.at_once():
-        taken = _snapshot(source)
+        texts = _texts(source)
+        taken = _snapshot(source, texts)
         pod = explanation.found(taken, full_name)
         signs = {} if source.file else sources.signs(_cluster(source), [pod])
         seen = signs.get(pod.metadata.uid, explanation.NO_SIGNS)
         answer = explanation.about_pod(taken, pod, explanation.Wanted(False), seen)
-        observed = _observed(source)
+        observed = _observed(source, texts)
         diagnosis = _diagnosed(observed, chosen)
     steps = walk.steps(observed, diagnosis, _pod(observed, full_name))
     shown = results.walked(full_name, steps, answer)
@@ -257,7 +263,7 @@ def _cluster(source: DoctorSource) -> ClusterSource:
     return ClusterSource(kubeconfig=source.kubeconfig, context=source.context)
 
 
-def _snapshot(source: DoctorSource) -> Snapshot:
+def _snapshot(source: DoctorSource, texts: list[tuple[bytes, str]]) -> Snapshot:
     """What the scheduler's rules are asked about."""
     from numalign.scheduler.snapshot import files
 
@@ -266,7 +272,6 @@ def _snapshot(source: DoctorSource) -> Snapshot:
     from numalign.kube import dumps
 
     odd: list[str] = []
-    texts = [(sources.content(each), fileio.shown(each)) for each in source.file]
     items = [raw for text, name in texts for _, raw in dumps.objects(text, name, odd)]
     joined = b'{"kind":"List","items":[' + b",".join(items) + b"]}"
     return files.read(joined, ", ".join(name for _, name in texts))

@@ -101,7 +101,7 @@ def run(options: OperatorOptions) -> None:
 
     log.start("json" if options.log_format is output.LogForm.JSON else "text", options.verbosity)
     require_names(options.namespace)
-    values = _values(options)
+    values = _values(options, _document(options.values))
     login = access.default(options.kubeconfig)
     try:
         with clock.event_loop_runner() as runner:
@@ -149,15 +149,16 @@ def _options(options: OperatorOptions, values: Values, kube_version: str) -> Opt
     return Options(release=release, values=values, image_policy=options.image_policy.value, trusted=trusted)
 
 
-def _values(options: OperatorOptions) -> Values:
+def _values(options: OperatorOptions, document: object) -> Values:
     from numalign.deploy import values
     from numalign.deploy.operator import plan
 
-    found = values.read(_document(options.values), options.values)
+    found = values.read(document, options.values)
     return plan.base_values(found, options.agent_image, options.scheduler_image)
 
 
 def _document(file: str) -> object:
+    """Read once: the standard input has no second time."""
     from numalign.cli import fileio
 
     return fileio.only(file).value if file else None
@@ -182,11 +183,12 @@ def render(
     options = OperatorOptions(
         namespace=namespace, values=values, agent_image=agent_image, scheduler_image=scheduler_image
     )
-    found = _values(options)
+    document = _document(values)
+    found = _values(options, document)
     mine = plan.own_image(image, found.agent.image)
     args = [f"--agent-image={agent_image}"] if agent_image else []
     args += [f"--scheduler-image={scheduler_image}"] if scheduler_image else []
-    made = install.objects(Release(namespace=namespace), found, mine, tuple(args), _document(values))
+    made = install.objects(Release(namespace=namespace), found, mine, tuple(args), document)
     _print(made, fmt)
 
 
