@@ -131,6 +131,9 @@ def test_what_was_rendered_and_applied_by_hand_is_adopted_without_a_change(deplo
     for tree in document(deploy(f"render {line} -o json"))["items"]:
         code, said = cluster.call("POST", place(tree), tree)
         assert code == 201 or tree["kind"] == "CustomResourceDefinition", said
+    said = "is not installed in numalign-system by this command: DaemonSet numalign-system/numalign-agent belongs to "
+    assert said in deploy("status").stdout
+    assert said in deploy("wait").stderr
     refused = deploy("apply")
     assert refused.exit_code == 1
     assert "exists already and belongs to" in refused.stderr

@@ -10,10 +10,11 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from numalign.deploy.apply import objects
+from numalign.deploy.apply import objects, ownership
 from numalign.deploy.apply.objects import Ref, Tree
 from numalign.deploy.apply.server import Right, Server
 from numalign.kube import errors
+from numalign.kube.request import Selection
 
 OBJECTS: Final = "objects"
 LINE: Final = msgspec.json.Decoder(Ref)
@@ -76,6 +77,21 @@ async def _settled(server: Server, installation: Installation, wanted: Sequence[
     if found.live is not None and _same(found.live, _tree(installation, wanted, server.manager)):
         return found
     raise Busy(f"{installation.inventory} was changed meanwhile; another deployer is at work: run the command again")
+
+
+async def absence(server: Server, installation: Installation) -> str:
+    """What to say where there is no inventory: a release of this name may have been installed by another tool."""
+    words = f"{installation.name} is not installed in {installation.namespace}"
+    ours = Selection(labels=f"app.kubernetes.io/name=numalign,app.kubernetes.io/instance={installation.name}")
+    try:
+        for kind in ("DaemonSet", "Deployment"):
+            for tree in await server.every("apps/v1", kind, installation.namespace, ours):
+                # Items of a list do not name their kind.
+                which = Ref("apps/v1", kind, tree["metadata"]["name"], installation.namespace)
+                return f"{words} by this command: {which} belongs to {ownership.owner(tree)}"
+    except errors.Forbidden:
+        return words
+    return words
 
 
 def rights(installation: Installation) -> list[Right]:

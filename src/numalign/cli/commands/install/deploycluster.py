@@ -173,10 +173,12 @@ def remove(
     seconds, tell = seconds_of(timeout), _told(fmt)
 
     async def take(server: Server) -> list[Any]:
-        from numalign.deploy.apply import removing
+        from numalign.deploy.apply import inventory, removing
         from numalign.deploy.apply.applying import Refused
 
         plan = await removing.plan_for(server, cluster.installation, purge=purge_crds)
+        if plan.known.live is None and not plan.live:
+            tell(await inventory.absence(server, cluster.installation))
         _warn(plan.known.problems)
         lacking = await removing.check(server, plan)
         if lacking:
@@ -189,8 +191,6 @@ def remove(
     if fmt is not Format.TABLE:
         listed = [{"action": each.action, **deployment.object_of(each), "why": each.why} for each in found]
         output.show(output.structured({"release": _release(cluster), "objects": listed}, fmt))
-    elif not found:
-        output.show(f"{cluster.name} is not installed in {cluster.namespace}")
     if any(each.action == "still there" for each in found):
         raise typer.Exit(TIMEOUT)
 
@@ -202,21 +202,20 @@ def status(cluster: Cluster, fmt: Output = Format.TABLE) -> None:
 
     Exit code: 0 if all is ready, 2 if something is not or nothing is installed, 1 after an error."""
     from numalign.cli.results.install import deployment
+    from numalign.deploy.apply import inventory, waiting
 
-    async def look(server: Server) -> list[Any]:
-        from numalign.deploy.apply import inventory, waiting
-
+    async def look(server: Server) -> tuple[list[Any], str]:
         known = await inventory.read(server, cluster.installation)
         _warn(known.problems)
-        return await waiting.standing(server, known.refs)
+        nothing = "" if known.refs else await inventory.absence(server, cluster.installation)
+        return await waiting.standing(server, known.refs), nothing
 
-    found = _asked(cluster, look)
+    found, nothing = _asked(cluster, look)
     is_ready = bool(found) and all(each.ready for each in found)
     if fmt is not Format.TABLE:
         document = {"release": _release(cluster), "installed": bool(found), "ready": is_ready, "objects": found}
         output.show(output.structured(document, fmt))
     else:
-        nothing = f"{cluster.name} is not installed in {cluster.namespace}"
         output.show(deployment.standing_text(found) if found else nothing)
     if not is_ready:
         raise typer.Exit(FINDINGS)
@@ -235,7 +234,7 @@ def wait(cluster: Cluster, timeout: Timeout = "2m") -> None:
 
         known = await inventory.read(server, cluster.installation)
         if not known.refs:
-            output.fail(f"{cluster.name} is not installed in {cluster.namespace}", ERROR)
+            output.fail(await inventory.absence(server, cluster.installation), ERROR)
         try:
             await waiting.ready(server, known.refs, seconds, _progress)
         except waiting.TimedOut as problem:
