@@ -215,6 +215,15 @@ def test_what_is_not_ready_in_time_is_named_with_3(deploy: Any) -> None:
     assert deploy("status").exit_code == 2
 
 
+def test_pods_that_an_admission_rule_refuses_are_no_riddle(deploy: Any) -> None:
+    classes = "agent.priorityClassName=nothing,scheduler.priorityClassName=nothing"
+    late = deploy(f"apply --set {classes} --timeout 3s")
+    assert late.exit_code == 3, late.output
+    for what in ("Deployment numalign-system/numalign-scheduler", "DaemonSet numalign-system/numalign-agent"):
+        (line,) = [each for each in late.stderr.splitlines() if each.startswith(f"numalign: warning: {what}: ")]
+        assert line.endswith("no pod can be created: no PriorityClass with name nothing was found")
+
+
 def test_the_platform_is_told(deploy: Any) -> None:
     """DP-04"""
     found = document(deploy("detect -o json"))

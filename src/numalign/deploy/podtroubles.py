@@ -101,3 +101,9 @@ def troubles(pods: Iterable[WatchedPod]) -> str:
     found = [f"pod {pod.metadata.name} {words}" for pod in pods if (words := trouble(pod))]
     more = f" (and {len(found) - 1} more of its pods)" if len(found) > 1 else ""
     return f"{found[0]}{more}" if found else ""
+
+
+def refused(message: str) -> str:
+    """Of a workload whose pods an admission rule refuses, in the words of its controller."""
+    # Before it stands the name of the pod, another one at every attempt.
+    return f"no pod can be created: {_joined('', message.partition(' is forbidden: ')[2] or message)}"

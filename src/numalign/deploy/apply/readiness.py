@@ -11,6 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from numalign.api.nrt import publishers
+from numalign.deploy import podtroubles
 from numalign.deploy.apply import objects
 from numalign.deploy.apply.objects import Tree
 
@@ -51,7 +52,8 @@ def deployment(tree: Tree) -> State:
     updated, total, available = (_count(tree, key) for key in ("updatedReplicas", "replicas", "availableReplicas"))
     failure = _condition(tree, "ReplicaFailure")
     if failure.get("status") == "True":
-        return State(ready=False, words=f"pods cannot be created: {failure.get('message') or failure.get('reason')}")
+        words = podtroubles.refused(str(failure.get("message") or failure.get("reason") or ""))
+        return State(ready=False, words=words)
     if updated < wanted:
         return State(ready=False, words=f"{updated} of {wanted} replicas updated")
     if total > updated:

@@ -129,9 +129,18 @@ async def troubles(server: Server, tree: Tree, *, briefly: bool) -> str:
             found += lists.readable(page.items)
             if briefly:
                 break
+        return podtroubles.troubles(found) if found else await _uncreated(server, tree)
     except errors.Forbidden:
         return ""
-    return podtroubles.troubles(found)
+
+
+async def _uncreated(server: Server, workload: Tree) -> str:
+    """Why a workload has no pods: the controller writes it into Events, and for a DaemonSet nowhere else."""
+    meta = workload["metadata"]
+    selection = Selection(fields=f"involvedObject.uid={meta['uid']},reason=FailedCreate")
+    events = await server.every("v1", "Event", meta["namespace"], selection)
+    last = max(events, key=lambda each: str(each.get("lastTimestamp") or ""), default={})
+    return podtroubles.refused(str(last.get("message") or "")) if last else ""
 
 
 async def agent_nodes(server: Server, daemonset: Tree) -> list[str]:
