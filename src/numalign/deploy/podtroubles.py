@@ -66,9 +66,9 @@ def trouble(pod: WatchedPod) -> str:
     if pod.metadata.deletion_timestamp or (ready is not None and ready.status == "True"):
         return ""
     if status.phase == "Failed":
-        return f"failed: {_joined(status.reason, status.message)}"
+        return _sentence("failed", status.reason, status.message)
     if not pod.spec.node_name and scheduled is not None and scheduled.status == "False":
-        return f"is on no node: {_joined(scheduled.reason, scheduled.message)}"
+        return _sentence("is on no node", scheduled.reason, scheduled.message)
     containers = (*status.init_container_statuses, *status.container_statuses)
     return next(filter(None, map(_of_container, containers)), "")
 
@@ -78,22 +78,22 @@ def _of_container(container: Container) -> str:
     ended = container.state.terminated or container.last_state.terminated
     if waiting is not None and waiting.reason in NO_IMAGE:
         cause = waiting.message.partition(PULLED_IN_VAIN)[2] or waiting.message
-        return f"{name} has no image {container.image}: {_joined('', cause)}"
+        return _sentence(f"{name} has no image {container.image}", cause)
     if container.ready:
         return ""
     if ended is not None and ended.exit_code:
         # The last line of a log says why a program ended.
         last = ended.message.strip().rpartition("\n")[2]
-        return f"{name} ended with code {ended.exit_code}: {_joined('' if last else ended.reason, last)}"
+        return _sentence(f"{name} ended with code {ended.exit_code}", last or ended.reason)
     if waiting is not None and waiting.reason not in STARTING:
-        return f"{name} does not start: {_joined(waiting.reason, waiting.message)}"
+        return _sentence(f"{name} does not start", waiting.reason, waiting.message)
     return ""
 
 
-def _joined(reason: str, message: str) -> str:
-    """On one line."""
-    words = " ".join(message.split())
-    return ": ".join(filter(None, (reason, words[:QUOTED] + "..." * (len(words) > QUOTED))))
+def _sentence(*parts: str) -> str:
+    """On one line; parts that say nothing are left out."""
+    lines = (" ".join(each.split()) for each in parts)
+    return ": ".join(line[:QUOTED] + "..." * (len(line) > QUOTED) for line in lines if line)
 
 
 def troubles(pods: Iterable[WatchedPod]) -> str:
@@ -106,4 +106,4 @@ def troubles(pods: Iterable[WatchedPod]) -> str:
 def refused(message: str) -> str:
     """Of a workload whose pods an admission rule refuses, in the words of its controller."""
     # Before it stands the name of the pod, another one at every attempt.
-    return f"no pod can be created: {_joined('', message.partition(' is forbidden: ')[2] or message)}"
+    return _sentence("no pod can be created", message.partition(" is forbidden: ")[2] or message)

@@ -531,7 +531,7 @@ CHECKS: Final = (
         title="A scheduler has fewer replicas than it should",
         why="With no replica its pods stay Pending; with fewer, the next failure stops scheduling.",
         fix="read the Events and logs of its pods",
-        needs=(DEPLOYMENTS.plural, PODS.plural),
+        needs=(DEPLOYMENTS.plural,),
         find=_unavailable,
     ),
     Check(
