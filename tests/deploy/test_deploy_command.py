@@ -209,7 +209,7 @@ def test_what_is_not_ready_in_time_is_named_with_3(deploy: Any) -> None:
     assert late.exit_code == 3, late.output
     said = "Deployment numalign-system/numalign-scheduler: 0 of 2 replicas available; pod numalign-scheduler-"
     assert said in late.stderr
-    assert " is on no node: Unschedulable: 0/2 nodes are available" in late.stderr
+    assert ": is on no node: Unschedulable: 0/2 nodes are available" in late.stderr
     assert document(late)["ready"] is False
     assert deploy("wait --timeout 1s").exit_code == 3
     assert deploy("status").exit_code == 2

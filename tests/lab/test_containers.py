@@ -19,6 +19,8 @@ from numalign.kube import errors
 from numalign.kube.resources import NODES, PODS
 from numalign.lab import spec as specs
 from numalign.lab import up
+from numalign.lab.containers import images
+from numalign.lab.containers.images import Contents
 from numalign.lab.node import LabNode
 from tests.lab import reals, sockets
 from tests.lab.labs import Labs
@@ -65,6 +67,16 @@ def test_a_pod_is_a_process_with_logs_and_commands(clean: Live) -> None:
     assert clean.settled("one").status.phase == "Running"
     assert reals.kubectl(clean, "logs", "one") == "[hello from one a while]\n"
     assert probed(clean, "one", "cat", "/proc/1/comm") == "probe"
+
+
+def test_an_image_is_loaded_whatever_the_folder_of_the_caller(
+    real: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also below /tmp, of which a node has its own."""
+    archive = tmp_path / "empty.tar"
+    archive.write_bytes(images.archive(Contents(name="localhost/empty:1", entrypoint=(), programs={"none": b""})))
+    monkeypatch.chdir(tmp_path)
+    assert reals.load(real, archive) == "localhost/empty:1"
 
 
 def test_a_pod_reaches_the_api_server_with_its_own_account(clean: Live) -> None:

@@ -98,7 +98,7 @@ def _sentence(*parts: str) -> str:
 
 def troubles(pods: Iterable[WatchedPod]) -> str:
     """Of the pods of one workload: the first one, and how many more have any. Empty: none."""
-    found = [f"pod {pod.metadata.name} {words}" for pod in pods if (words := trouble(pod))]
+    found = [f"pod {pod.metadata.name}: {words}" for pod in pods if (words := trouble(pod))]
     more = f" (and {len(found) - 1} more of its pods)" if len(found) > 1 else ""
     return f"{found[0]}{more}" if found else ""
 

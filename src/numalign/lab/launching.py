@@ -152,7 +152,11 @@ def _enter(libc: ctypes.CDLL, home: int) -> None:
     workplace = os.getcwd()
     for name in SHARED_NAMESPACES:
         _set_namespace(libc, f"/proc/{home}/ns/{name}")
-    os.chdir(workplace)
+    try:
+        os.chdir(workplace)
+    except FileNotFoundError:
+        # A folder of the user's below /tmp or /run: a node has its own of these.
+        os.chdir("/")
 
 
 def _mount(libc: ctypes.CDLL, mounts: Iterable[tuple[str, str]], writable: Sequence[str] | None) -> None:

@@ -96,7 +96,7 @@ def test_a_status_is_put_into_words(name: str) -> None:
 
 def test_the_first_pod_stands_for_all_and_those_without_trouble_do_not_count() -> None:
     ill, well = CASES["no node"][0], CASES["still starting"][0]
-    alone = "pod agent-1 is on no node: Unschedulable: 0/3 nodes are available"
+    alone = "pod agent-1: is on no node: Unschedulable: 0/3 nodes are available"
     assert podtroubles.troubles([well, ill, well]) == alone
     assert podtroubles.troubles([ill, well, ill, ill]) == f"{alone} (and 2 more of its pods)"
     assert podtroubles.troubles([well]) == ""
