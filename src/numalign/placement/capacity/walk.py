@@ -8,6 +8,8 @@ equal rows are walked once and a call places a limited number of pods."""
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from copy import copy
 
 import numpy as np
 from msgspec import Struct, structs
@@ -21,6 +23,7 @@ from numalign.placement.commit import committer
 from numalign.placement.decisions import Code
 from numalign.placement.direct.scope import Unplaced
 from numalign.placement.exact import CODES, ExactFlavour
+from numalign.placement.explain.whatif import supposed_row
 from numalign.placement.kernels.block import Amounts
 from numalign.placement.kernels.plan import ZONES
 from numalign.placement.ledger import rows
@@ -40,25 +43,68 @@ class Refusal(Struct, frozen=True):
     """None: the totals of the node, the pod's wishes, or it was not tried."""
 
 
-class RowTrial:
-    """A copy of a row, with the pods that were placed on it."""
+class Came(Struct, frozen=True):
+    """A pod that was placed on a row earlier, and that its kubelet has admitted there."""
 
-    def __init__(self, flavour: ExactFlavour, number: int) -> None:
-        self._flavour, self._number = flavour, number
+    table: VerdictTable
+    holding: Holding | None
+    """None: the node has no report, or it is in direct mode, where the scheduler decides."""
+
+
+class RowTrial:
+    """A copy of a row, without some of its pods, and with those that were placed on it."""
+
+    def __init__(
+        self, flavour: ExactFlavour, number: int, without: frozenset[str] = frozenset(), came: Sequence[Came] = ()
+    ) -> None:
+        """`without`: uids of pods that are taken to have ended; `came`: pods that have been admitted since then."""
+        self._flavour, self._number, self._without = flavour, number, without
         self._kind = int(flavour.columns.kind[number])
         self._machine = flavour.machine(number)
+        node = flavour.columns.names[number]
         self._free: FreeState | None = None
         """What is left on a node in direct mode."""
         if self._machine is not None:
-            self._free = flavour.direct.ledger.free(flavour.columns.names[number], self._machine)
-        self.row: Row | None = flavour.mirror.row(number) if self._kind != UNREPORTED else None
+            ledger = flavour.direct.ledger
+            self._free = ledger.without(node, self._machine, without) if without else ledger.free(node, self._machine)
+        self.row: Row | None = None
+        if self._kind != UNREPORTED:
+            with flavour.mirror.ledger.without(without):
+                self.row = supposed_row(flavour, number, changed=bool(without))
         self._pods: dict[str, Pod] = {}
         self._requested: Counter[int] = Counter()
+        self._ended = 0
+        for uid in without:
+            asked = flavour.node_totals.requests(uid, node)
+            if asked is not None:
+                self._ended += 1
+                self._requested.subtract(dict(asked))
+        for each in came:
+            self._settle(each)
+
+    def _settle(self, came: Came) -> None:
+        self._ended -= 1
+        self._requested.update(dict(came.table.totals.pairs))
+        if self._machine is not None and self._free is not None:
+            self._directly(came.table, self._machine, self._free)
+        elif self.row is not None and came.holding is not None:
+            self.row = rows.with_settled(self.row, came.holding, self._flavour.columns.resources)
+
+    @property
+    def last(self) -> Holding | None:
+        """What the pod holds that was placed last; None: its node has no report, or is in direct mode."""
+        return self.row.pending[-1] if self.row is not None and self._machine is None and self._pods else None
+
+    def copy(self) -> RowTrial:
+        """The same, to go on from here in another way."""
+        found = copy(self)
+        found._pods, found._requested = dict(self._pods), Counter(self._requested)
+        return found
 
     def room(self, table: VerdictTable) -> int:
         """How many pods the totals of the node have room for."""
         columns, row = self._flavour.columns, self._number
-        most = int(columns.most_pods[row]) - int(columns.pods[row]) - len(self._pods)
+        most = int(columns.most_pods[row]) - int(columns.pods[row]) + self._ended - len(self._pods)
         for column, amount in table.totals.pairs:
             left = columns.spare.item(row, column) - self._requested[column]
             most = min(most, left // amount)
@@ -79,7 +125,8 @@ class RowTrial:
                 return answer
             zone = answer
         elif self.row is not None:
-            found = self._with(table, pod, self.row)
+            with self._flavour.mirror.ledger.without(self._without):
+                found = self._with(table, pod, self.row)
             if isinstance(found, Refusal):
                 return found
             self.row, zone = found, _lone_zone(found.pending[-1])

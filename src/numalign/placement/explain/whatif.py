@@ -146,20 +146,9 @@ class ExactWhatIf:
             return self._admits_all(self._with(supposed, own), hopeful, {identity(self._pod): self._pod})
 
     def holders(self, row: int) -> Mapping[str, int]:
-        node_ledger = self._mirror.ledger.node(self._columns.names[row])
-        machine = self._flavour.machine(row)
-        if machine is not None:
-            return dict.fromkeys(self._flavour.direct.ledger.pods(self._columns.names[row]), machine.every_zone)
-        if node_ledger is None or self._asks_nothing(int(self._columns.kind[row])):
+        if self._flavour.machine(row) is None and self._asks_nothing(int(self._columns.kind[row])):
             return NO_HOLDERS
-        everywhere = (1 << len(node_ledger.zones)) - 1
-        found = {}
-        for uid, record in node_ledger.records.items():
-            entries = record.holding.entries if record.holding is not None else None
-            mask = everywhere if entries is None else _union(entry.zones for entry in entries)
-            if mask or entries:
-                found[uid] = mask
-        return found
+        return holders(self._flavour, row)
 
     def is_possible(self, row: int) -> bool:
         kind = int(self._columns.kind[row])
@@ -239,11 +228,7 @@ class ExactWhatIf:
         return kind != VACANT and self._flavour.evaluation.judgement(self._table, kind).allowed
 
     def _row(self, row: int, *, changed: bool) -> Row:
-        """The row; if pods are gone, pending pods may settle in other zones."""
-        supposed = self._mirror.row(row)
-        if not changed or not supposed.pending:
-            return supposed
-        return _revised(supposed, {each.uid: each for each in self._flavour.committer.revised(supposed)})
+        return supposed_row(self._flavour, row, changed=changed)
 
     def _admits_all(self, row: Row, pods: Sequence[Pod], coming: Mapping[str, Pod] = NONE_COMING) -> bool:
         """Whether all these pods are admitted together."""
@@ -264,6 +249,33 @@ class ExactWhatIf:
         except BadObject:
             return None
         return self._flavour.committer.place(pod, shape, row, coming)
+
+
+def holders(flavour: ExactFlavour, row: int) -> Mapping[str, int]:
+    """By uid, a mask of the positions of zones in which a pod of this row holds something or may hold something."""
+    node = flavour.columns.names[row]
+    machine = flavour.machine(row)
+    if machine is not None:
+        return dict.fromkeys(flavour.direct.ledger.pods(node), machine.every_zone)
+    node_ledger = flavour.mirror.ledger.node(node)
+    if node_ledger is None:
+        return NO_HOLDERS
+    everywhere = (1 << len(node_ledger.zones)) - 1
+    found = {}
+    for uid, record in node_ledger.records.items():
+        entries = record.holding.entries if record.holding is not None else None
+        mask = everywhere if entries is None else _union(entry.zones for entry in entries)
+        if mask or entries:
+            found[uid] = mask
+    return found
+
+
+def supposed_row(flavour: ExactFlavour, row: int, *, changed: bool) -> Row:
+    """The ledger's row; `changed`: pods of it are left out, so that pending pods may settle in other zones."""
+    supposed = flavour.mirror.row(row)
+    if not changed or not supposed.pending:
+        return supposed
+    return _revised(supposed, {each.uid: each for each in flavour.committer.revised(supposed)})
 
 
 class PluginWhatIf:

@@ -45,12 +45,30 @@ def with_pending(row: Row, holding: Holding, revised: Iterable[Holding], resourc
     state = settled(row, resources) if changed else charged(row, resources)
     for each in pending if changed else (holding,):
         state = rowstate.charged(state, each.entries)
-    free, homeless = list(row.free), [state.homeless.get(column, 0) for column in range(row.width)]
-    for column, amounts in state.base.items():
-        if column < row.width:
-            free[column :: row.width] = amounts
     return structs.replace(
-        row, free=free, homeless=homeless, entries=state.entries, groups=state.groups, pending=pending
+        row,
+        free=_table(row, row.free, state),
+        homeless=_homeless(row, state),
+        entries=state.entries,
+        groups=state.groups,
+        pending=pending,
+    )
+
+
+def with_settled(row: Row, holding: Holding, resources: Resources) -> Row:
+    """The row with one more pod that has been admitted and stays where it is."""
+    free, left = rowstate.charged(charged(row, resources), holding.entries), settled(row, resources)
+    left = rowstate.charged(left, holding.entries)
+    return structs.replace(
+        row,
+        free=_table(row, row.free, free),
+        homeless=_homeless(row, free),
+        entries=free.entries,
+        groups=free.groups,
+        settled=_table(row, row.settled, left),
+        settled_homeless=_homeless(row, left),
+        settled_entries=left.entries,
+        settled_groups=left.groups,
     )
 
 
@@ -122,6 +140,18 @@ def _are_whole(cores: tuple[tuple[int, ...], ...]) -> bool:
 
 def _by_column(table: Sequence[int], width: int) -> dict[int, Amounts]:
     return {column: tuple(table[column::width]) for column in range(width)} if table else {}
+
+
+def _table(row: Row, before: Sequence[int], state: RowState) -> list[int]:
+    found = list(before)
+    for column, amounts in state.base.items():
+        if column < row.width:
+            found[column :: row.width] = amounts
+    return found
+
+
+def _homeless(row: Row, state: RowState) -> list[int]:
+    return [state.homeless.get(column, 0) for column in range(row.width)]
 
 
 def _present(amounts: Sequence[int]) -> dict[int, int]:

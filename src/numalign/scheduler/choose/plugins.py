@@ -147,6 +147,10 @@ class Budgets:
         """Whether any budget speaks for any of them."""
         return any(True for pod in pods for _ in self._covering(pod))
 
+    def names_for(self, pod: Pod) -> tuple[str, ...]:
+        """The budgets that speak for the pod, as namespace/name."""
+        return tuple(kept.budget.metadata.full_name for kept in self._covering(pod))
+
     def violated_by(self, pods: Iterable[Pod]) -> set[str]:
         """By uid, those whose end goes beyond a budget, if all of them ended, one after the other."""
         left: dict[tuple[str, str], int] = {}
