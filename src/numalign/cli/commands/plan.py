@@ -15,7 +15,7 @@ from msgspec import structs
 
 from numalign.api.errors import BadObject
 from numalign.cli import output
-from numalign.cli.commands.planning import capacity, fit, resize, sweep, whatif
+from numalign.cli.commands.planning import capacity, defrag, fit, resize, sweep, whatif
 from numalign.cli.commands.planning.progress import Progress, seeds_of
 from numalign.cli.options import Policy
 from numalign.cli.output import Format
@@ -72,6 +72,7 @@ app.command("fit", epilog=fit.EXAMPLE)(fit.fit)
 app.command("what-if", epilog=whatif.EXAMPLE)(whatif.what_if)
 app.command("resize", epilog=resize.EXAMPLE)(resize.resize)
 app.command("sweep", epilog=sweep.EXAMPLE)(sweep.sweep)
+app.command("defrag", epilog=defrag.EXAMPLE)(defrag.defrag)
 
 
 @app.command("replay", epilog="Example: numalign plan replay TRACE_DIR --list default --policy fgd --seeds 42-51")

@@ -32,6 +32,7 @@ from numalign.placement.explain import answers
 from numalign.placement.explain.answers import RefusedPod
 from numalign.placement.explain.reasons import Reason
 from numalign.placement.ledger import rows
+from numalign.placement.ledger.charges import PodLife
 from numalign.placement.ledger.nodeledger import Row
 from numalign.placement.reference import demand
 from numalign.placement.reference.flavour import ReferenceFlavour
@@ -263,6 +264,8 @@ def holders(flavour: ExactFlavour, row: int) -> Mapping[str, int]:
     everywhere = (1 << len(node_ledger.zones)) - 1
     found = {}
     for uid, record in node_ledger.records.items():
+        if record.life is PodLife.ENDED:
+            continue
         entries = record.holding.entries if record.holding is not None else None
         mask = everywhere if entries is None else _union(entry.zones for entry in entries)
         if mask or entries:

@@ -18,7 +18,7 @@ Verdict = Literal["found", "nothing-to-do", "impossible", "not-found"]
 """`impossible` is proven, `why` says by which bound; `not-found` is not."""
 
 
-class ContainerLanding(Wire, frozen=True, omit_defaults=True):
+class ContainerLanding(Wire, frozen=True, omit_defaults=False):
     container: str
     zones: tuple[tuple[int, ...], ...] = ()
     """Sets of zones of which the kubelet chooses one; empty: it aligns nothing of the container."""
@@ -32,7 +32,7 @@ class Landing(Wire, frozen=True):
     containers: tuple[ContainerLanding, ...] = ()
 
 
-class MovedPod(Wire, frozen=True, omit_defaults=True):
+class MovedPod(Wire, frozen=True, omit_defaults=False):
     """A pod to evict. Its controller creates another one, which has a name of its own."""
 
     pod: str
@@ -48,7 +48,7 @@ class MovedPod(Wire, frozen=True, omit_defaults=True):
     """PodDisruptionBudgets that have to allow the eviction."""
 
 
-class Step(Wire, frozen=True, omit_defaults=True):
+class Step(Wire, frozen=True, omit_defaults=False):
     """Pods that are evicted at the same time: one, or all members of a group."""
 
     number: int
@@ -100,7 +100,7 @@ class Kept(Wire, frozen=True):
     example: str
 
 
-class DefragPlan(Wire, frozen=True, omit_defaults=True):
+class DefragPlan(Wire, frozen=True, omit_defaults=False):
     goal: str
     verdict: Verdict
     snapshot: str

@@ -188,5 +188,5 @@ def _group(pod: Pod) -> tuple[str, str]:
 
 def _kept(made: Restored, why: Mapping[str, str]) -> tuple[Kept, ...]:
     counts = Counter(why.values())
-    examples = {reason: made.world.pods[uid].pod.metadata.full_name for uid, reason in reversed(why.items())}
+    examples = {reason: made.world.pods[uid].pod.metadata.full_name for uid, reason in reversed(list(why.items()))}
     return tuple(Kept(reason, number, examples[reason]) for reason, number in counts.most_common())

@@ -1,8 +1,9 @@
 """Searches for moves after which the goal is there, with as few evictions as possible.
 
 `planner` calls `Search.found`. First the cheapest rows that gain enough are chosen (`options`), and their units are
-moved out of the way one by one; a set of units that finds no other place is not chosen again. On small clusters every
-sequence of moves that is shorter is then tried, which also proves that there is none, as far as its patience goes."""
+moved out of the way one by one; rows whose units find no other place are not chosen again, a few times over. On small
+clusters every sequence of moves that is shorter is then tried, which also proves that there is none, as far as its
+patience goes."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from numalign.plan.defrag.rowstates import AS_IT_IS, RowStates
 
 FEW_ROWS: Final = 12
 """Up to so many rows every set of the pods of a row is looked at."""
-MOST_ROUNDS: Final = 200
+MOST_ROUNDS: Final = 8
+"""Times that rows are chosen anew, without what failed before."""
 PATIENCE: Final = 4_000
 """Boards that the search for shorter sequences looks at."""
 
@@ -68,30 +70,31 @@ class Search:
             chosen = options.chosen(known, self._goal.wanted, banned)
             if chosen is None:
                 return None
-            result = self._cleared(chosen)
-            if isinstance(result, Board):
-                return result
-            banned.add(result)
+            board, failed = self._cleared(chosen)
+            if boards.total(self._goal, board, self._rows) >= self._goal.wanted:
+                return board
+            # Without a failure, pods that landed took room that the rows without moves had.
+            banned |= failed or {max(chosen, key=lambda each: (each.cost, each.row))}
         return None
 
-    def _cleared(self, chosen: list[Option]) -> Board | Option:
-        """The board after the units of all options have moved; an option of which some unit finds no place."""
-        leaving = {option.row: option.blocking for option in chosen}
+    def _cleared(self, chosen: list[Option]) -> tuple[Board, set[Option]]:
+        """The board after the units of the options have moved, and the options of which some unit finds no place."""
         reserved = {
-            option.row: Reserved(option.gain, options.gone(self._units, leaving[option.row], option.row))
+            option.row: Reserved(option.gain, options.gone(self._units, option.blocking, option.row))
             for option in chosen
         }
-        board, moved = START, set[int]()
+        board, moved, failed = START, set[int](), set[Option]()
         for option in sorted(chosen, key=lambda each: (each.cost, each.row)):
+            after: Board | None = board
             for number in sorted(option.blocking - moved, key=lambda number: -self._size(self._units[number])):
-                after = self._mover.moved(board, number, reserved)
-                if after is None:
-                    return option
+                after = self._mover.moved(after, number, reserved) if after is not None else None
+            if after is None:
+                failed.add(option)
+                del reserved[option.row]
+            else:
                 board = after
-                moved.add(number)
-        if boards.total(self._goal, board, self._rows) < self._goal.wanted:
-            return max(chosen, key=lambda each: each.cost)
-        return board
+                moved |= option.blocking
+        return board, failed
 
     def _size(self, unit: Unit) -> int:
         """Large pods first: they find a place less easily."""

@@ -169,17 +169,19 @@ def test_a_node_with_a_pod_that_stays_cannot_become_empty() -> None:
 
 
 def test_a_pod_moves_first_to_make_room_for_another_one() -> None:
-    """The pod of 6 CPUs on a fits nowhere before one of the small pods of b is gone from its zone."""
+    """The pod of 5 CPUs fits nowhere before the pod of 4 CPUs has left the zone that it is to get."""
     tenants = [
-        Tenant("big", "a", 6),
-        Tenant("high", "a", 5),
-        Tenant("small", "b", 4),
-        Tenant("tall", "b", 7),
+        Tenant("big", "a", 5),
+        Tenant("fixed", "a", 4, owner=""),
+        Tenant("first", "b", 4),
+        Tenant("low", "b", 1, owner=""),
+        Tenant("high", "b", 7, owner=""),
     ]
-    plan = planned(town(NODES, tenants), Wanted(text="", zones=1))
-    assert plan.verdict in ("impossible", "found")
-    if plan.verdict == "found":
-        assert plan.cost.pods >= plan.cost.at_least
+    plan = planned(town(NODES, tenants), wanted_pods(1, 8))
+    assert moves(plan) == [("first", "b", "a"), ("big", "a", "b")]
+    assert [step.needs for step in plan.steps] == [(), (1,)]
+    assert plan.steps[0].because == "makes room for the pods of step 2"
+    assert plan.cost.at_least == 2
 
 
 def test_a_node_that_is_not_there_is_refused() -> None:

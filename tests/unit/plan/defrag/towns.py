@@ -21,9 +21,6 @@ from numalign.scheduler.snapshot.snapshot import Snapshot
 from tests.unit.kubelet import made
 from tests.unit.placement.test_engine import node, report
 
-ZONE = 8
-"""CPUs of a zone; nodes have two."""
-
 
 class Tenant(Struct, frozen=True):
     """A pod that runs, or that ran and left room behind."""
@@ -60,7 +57,10 @@ def pod(tenant: Tenant) -> Pod:
 
 
 def town(
-    nodes: Sequence[str], tenants: Sequence[Tenant], policy: Policy = "single-numa-node", allowed: Mapping[str, int] = {}
+    nodes: Sequence[str],
+    tenants: Sequence[Tenant],
+    policy: Policy = "single-numa-node",
+    allowed: Mapping[str, int] = {},
 ) -> Callable[[], Restored]:
     """`allowed`: by label value of `app`, the evictions that a budget allows."""
 
