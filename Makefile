@@ -22,7 +22,7 @@ PEERS_READY := $(VENV)/.peers
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help system install demo test test-python test-slow test-e2e lint format bench picture screenshots lock apifields rbac chart audit sbom dist krew image go clean
+.PHONY: help system install demo test test-python test-slow test-e2e lint format bench picture screenshots lock apifields packing rbac chart audit sbom dist krew image go clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -74,6 +74,9 @@ lock:  ## Pin the newest requirements again (needs uv)
 
 apifields: install  ## Make the table of API fields again: OPENAPI=folder of /openapi/v3 documents
 	$(BIN)/python tools/apifields.py $(OPENAPI)
+
+packing: install  ## Run the packing study, and write its tables and plots: TRACE=folder of the lists (needs matplotlib)
+	$(BIN)/python tools/packing.py $(TRACE)
 
 rbac: install  ## Write examples/rbac.yaml again from the rights of our programs
 	$(BIN)/python tools/rbacmanifest.py

@@ -13,15 +13,21 @@ from typing import Final
 from msgspec import Struct, structs
 
 from numalign.api.decode import decode, quantity
+from numalign.api.decode.quantity import NANO
+from numalign.api.nrt import normalise
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.api.nrt.topologymanager import Policy
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.node import Node, NodeStatus
 from numalign.api.objects.pod import Pod
+from numalign.api.objects.resourcenames import MEMORY
 from numalign.kubelet import predicates, start
 from numalign.kubelet.machine.machine import Core, Device, DevicePlugin, Machine, Zone
 from numalign.kubelet.report import report
 from numalign.kubelet.settings import Settings
+from numalign.placement.capacity.pluginrule import Published
+from numalign.placement.reference import classes, numanodes
+from numalign.placement.reference.numanodes import NumaNode
 from numalign.plan.trace import TraceNode
 from numalign.plan.workload import CPU, Shape
 
@@ -64,6 +70,21 @@ def pod(shape: Shape, *, pinned: bool) -> Pod:
 
 def named(made: Pod, name: str) -> Pod:
     return structs.replace(made, metadata=structs.replace(made.metadata, name=name, uid=name))
+
+
+def published(node: TraceNode, zones: int, policy: Policy) -> Published:
+    """What the Go plugin reads of such a node as long as no pod is there."""
+    return _published(structs.replace(node, name=""), zones, policy)
+
+
+@lru_cache(maxsize=256)
+def _published(node: TraceNode, zones: int, policy: Policy) -> Published:
+    place = _place(node, zones, policy)
+    reading = numanodes.read(normalise.encode(place.topology))
+    # The plugin refuses pods where no zone lists the memory that they ask for. Nothing pins memory here.
+    memory = {MEMORY: node.memory_mib * MIB * NANO // len(reading.numa_nodes)}
+    listed = [NumaNode(each.id, {**each.free, **memory}, each.costs) for each in reading.numa_nodes]
+    return Published(classes.present_on(place.node), structs.replace(reading, numa_nodes=tuple(listed)))
 
 
 def _named(node: TraceNode, place: Place) -> Place:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from numalign.api.nrt.topologymanager import Policy
 from numalign.placement.capacity import waste
 from numalign.placement.capacity.contenders import CONTENDERS, Chooser
+from numalign.placement.capacity.pluginrule import Published
 from numalign.placement.decisions import Code, Codes
 from numalign.placement.engine import Engine
 from numalign.placement.facts import NodeSeen, ReportSeen
@@ -62,14 +63,20 @@ class _Replay:
             )
         )
         self._engine.warm()
-        for place in machines.nodes([trace.nodes[number] for number in self._arrived.nodes], setup.zones, setup.policy):
+        listed = [trace.nodes[number] for number in self._arrived.nodes]
+        for place in machines.nodes(listed, setup.zones, setup.policy):
             self._engine.apply(NodeSeen(place.node))
             self._engine.apply(ReportSeen(place.topology, START))
         self._flavour = waste.exact(self._engine)
         self._pods = [machines.pod(shape, pinned=setup.pinned) for shape in self._arrived.shapes]
         self._shapes = [self._engine.shape(pod) for pod in self._pods]
         self._typical = [(self._engine.shape(pod), part) for pod, part in typical]
-        self._chooser = Chooser(self._engine, self._flavour, chosen, self._typical)
+        by_row = {self._engine.rows[node.name]: node for node in listed}
+
+        def published(row: int) -> Published:
+            return machines.published(by_row[row], setup.zones, setup.policy)
+
+        self._chooser = Chooser(self._engine, self._flavour, chosen, self._typical, published)
         self._barred = [self._rows_of_other_models(shape.models) for shape in self._arrived.shapes]
 
     def packed(self) -> Packed:

@@ -72,3 +72,13 @@ def test_fgd_and_its_zoned_form_agree_without_zones() -> None:
     trace = traces.small(nodes=12, pods=80, shares=False)
     setup = Setup(zones=1)
     assert zoned.pack(trace, "fgd", 42, setup) == zoned.pack(trace, "zone-fgd", 42, setup)
+
+
+@pytest.mark.parametrize("policy, looks", [("restricted", False), ("single-numa-node", True)])
+def test_the_go_plugin_looks_at_zones_of_one_policy_only(policy: Any, looks: bool) -> None:
+    """On other nodes it accepts every pod, and is as blind as NodeResourcesFit alone."""
+    trace = traces.small(nodes=9, pods=60, seed=2, shares=False)
+    setup = Setup(zones=2, pinned=True, policy=policy)
+    plugin, blind = (zoned.pack(trace, each, 42, setup) for each in ("go-plugin", "least-blind"))
+    assert blind.rejected > 0
+    assert plugin.rejected == (0 if looks else blind.rejected)

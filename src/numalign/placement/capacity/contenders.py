@@ -5,13 +5,14 @@ one with a filter leaves out nodes that the model refuses."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from numalign.placement.capacity.pluginrule import PluginRule, Published
 from numalign.placement.columns.columns import Columns
 from numalign.placement.decisions import Code, Codes
 from numalign.placement.engine import Engine
@@ -32,12 +33,15 @@ class Contender(Struct, frozen=True, kw_only=True):
     by_totals: int = nodeamounts.LEAST
     """A rule of `nodeamounts`, or `FRAGMENTS`."""
     has_filter: bool = False
+    asks_plugin: bool = False
+    """Whether the Go plugin filters and scores beside the rule for totals."""
 
 
 FRAGMENTS: Final = -1
 CONTENDERS: Final[Mapping[str, Contender]] = {
     "least-blind": Contender(by_totals=nodeamounts.LEAST),
     "most-blind": Contender(by_totals=nodeamounts.MOST),
+    "go-plugin": Contender(by_totals=nodeamounts.LEAST, asks_plugin=True),
     "fgd": Contender(by_totals=FRAGMENTS),
     "fgd-filter": Contender(by_totals=FRAGMENTS, has_filter=True),
     "numalign-least": Contender(strategy=Strategy.LEAST_ALLOCATED, has_filter=True),
@@ -59,8 +63,10 @@ class NodeAmounts(Struct, frozen=True):
 class TotalsJudge:
     """Evaluates rows by node totals alone."""
 
-    def __init__(self, engine: Engine, flavour: ExactFlavour, rule: int, typical: Typical) -> None:
-        self._columns, self._flavour, self._rule = engine.columns, flavour, rule
+    def __init__(
+        self, engine: Engine, flavour: ExactFlavour, rule: int, typical: Typical, plugin: PluginRule | None
+    ) -> None:
+        self._columns, self._flavour, self._rule, self._plugin = engine.columns, flavour, rule, plugin
         self._fragments = Fragmentation(engine.columns, flavour.evaluation, by_totals=True)
         self._fragments.set_typical(typical)
         self._one: Rows = np.zeros(1, np.int32)
@@ -77,11 +83,19 @@ class TotalsJudge:
         fitting = rows[fits]
         if self._rule != FRAGMENTS:
             table.codes[fitting] = self._by_amounts(columns, table, fitting)
+            if self._plugin is not None:
+                self._ask(self._plugin, table, fitting)
             return
         kinds = columns.kind[fitting]
         table.codes[fitting] = 1
         for kind in set(kinds.tolist()):
             self._fragments.score(kind, table.shape, fitting[kinds == kind], table.codes, table.masks)
+
+    def _ask(self, plugin: PluginRule, table: VerdictTable, rows: Rows) -> None:
+        """The mean of both scores where the plugin accepts the node."""
+        for row in rows.tolist():
+            found = plugin.score(table.shape, row)
+            table.codes[row] = Code.DOES_NOT_FIT if found is None else (int(table.codes[row]) + found + 1) // 2
 
     def _by_amounts(self, columns: Columns, table: VerdictTable, rows: Rows) -> NDArray[np.int32]:
         asked = tuple(Asked(column, amount) for column, amount in table.totals.pairs)
@@ -101,9 +115,18 @@ class TotalsJudge:
 class Chooser:
     """Scores of all rows for a shape, as one contender sees them."""
 
-    def __init__(self, engine: Engine, flavour: ExactFlavour, contender: Contender, typical: Typical) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        flavour: ExactFlavour,
+        contender: Contender,
+        typical: Typical,
+        published: Callable[[int], Published],
+    ) -> None:
+        """`published`: by row, for contenders that ask the Go plugin."""
         self._engine, self._contender = engine, contender
-        judge = TotalsJudge(engine, flavour, contender.by_totals, typical)
+        plugin = PluginRule(engine.columns, published) if contender.asks_plugin else None
+        judge = TotalsJudge(engine, flavour, contender.by_totals, typical, plugin)
         self._by_totals = Verdicts(engine.columns, judge, engine.settings.live_shapes)
 
     def scores(self, table: VerdictTable) -> Codes:

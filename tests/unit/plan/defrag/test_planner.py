@@ -11,8 +11,12 @@ from numalign.api.decode import yamltext
 from numalign.api.decode.structs import encode
 from numalign.api.errors import BadObject
 from numalign.api.objects.node import Taint
+from numalign.placement.engine import Engine
+from numalign.placement.settings import Settings
 from numalign.plan.defrag.messages import DefragPlan
 from numalign.plan.defrag.planner import Wanted
+from numalign.scheduler.choose.cluster import Cluster
+from numalign.scheduler.snapshot.restore import Restored
 from tests.unit.plan.defrag.towns import Tenant, planned, town, wanted_pods
 
 NODES = ("a", "b")
@@ -137,7 +141,7 @@ def test_a_group_of_which_one_pod_stays_stays() -> None:
 
 
 def test_pods_do_not_land_where_filters_refuse_them() -> None:
-    def tainted() -> Any:
+    def tainted() -> Restored:
         found = town(NODES, [*CROWDED, Tenant("other", "b", 2)])()
         node = found.cluster.node_named("b")
         assert node is not None
@@ -187,6 +191,15 @@ def test_a_pod_moves_first_to_make_room_for_another_one() -> None:
 def test_a_node_that_is_not_there_is_refused() -> None:
     with pytest.raises(BadObject, match="is not there; write the name of a node"):
         planned(town(NODES, CROWDED), Wanted(text="", node="nowhere"))
+
+
+def test_the_reference_flavour_is_refused() -> None:
+    def cluster() -> Restored:
+        found = town(NODES, CROWDED)()
+        return structs.replace(found, cluster=Cluster(Engine(Settings(flavour="reference")), found.world))
+
+    with pytest.raises(BadObject, match="predicts no zones, so that moves cannot be planned"):
+        planned(cluster, wanted_pods(1, 8))
 
 
 def test_the_same_cluster_gives_the_same_plan() -> None:
