@@ -6,6 +6,7 @@ goes on where it was. The plots need matplotlib, and only this tool does. The sa
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import sys
 import time
@@ -26,7 +27,7 @@ PAGE: Final = DOCS / "packing.md"
 BEGIN, END = "<!-- study: written by tools/packing.py -->", "<!-- end of the study -->"
 LISTS: Final = ("default", "multigpu50")
 SEEDS: Final = range(42, 52)
-ALIGNED: Final = ("least-blind", "most-blind", "go-plugin", "fgd", "fgd-filter", "numalign-least", "numalign-most")
+ALIGNED: Final = ("least-blind", "most-blind", "fgd", "fgd-filter", "numalign-least", "numalign-most")
 ONE_ZONE: Final = "fgd, one zone"
 
 
@@ -37,6 +38,8 @@ class Part(Struct, frozen=True, kw_only=True):
     requests: Requests
     topology_policy: Policy
     policies: tuple[str, ...]
+    lists: tuple[str, ...] = LISTS
+    seeds: range = SEEDS
 
 
 PARTS: Final = (
@@ -53,17 +56,19 @@ PARTS: Final = (
         policies=(*ALIGNED, "zone-fgd"),
     ),
     Part(
-        title="CPUs and GPUs aligned (`guaranteed`), single-numa-node",
+        title="CPUs and GPUs aligned (`guaranteed`), single-numa-node, seeds 42 to 44",
         requests="guaranteed",
         topology_policy="single-numa-node",
         policies=("least-blind", "go-plugin", "fgd-filter", "numalign-least", "zone-fgd"),
+        lists=("default",),
+        seeds=range(42, 45),
     ),
 )
 
 
 def cases(part: Part) -> Iterator[Case]:
-    for name in LISTS:
-        for seed in SEEDS:
+    for name in part.lists:
+        for seed in part.seeds:
             like = Case(list=name, policy="fgd", seed=seed, requests=part.requests, whole_gpus=True)
             if part.topology_policy == "restricted":
                 yield like
@@ -98,7 +103,7 @@ def table(part: Part, found: dict[tuple[Any, ...], Run]) -> Iterator[str]:
     yield ""
     yield "| list | policy | at 100 % | at 130 % | sd | rejections | stranded GPUs | free sockets |"
     yield "|---|---|---|---|---|---|---|---|"
-    for name in LISTS:
+    for name in part.lists:
         own: dict[str, list[Run]] = {}
         for case in cases(part):
             if case.list == name:
@@ -116,14 +121,10 @@ def table(part: Part, found: dict[tuple[Any, ...], Run]) -> Iterator[str]:
 
 def plot(part: Part, found: dict[tuple[Any, ...], Run], file: Path) -> None:
     """Bars of what is allocated at 130 % of demand."""
-    import matplotlib
-
-    matplotlib.rcParams["svg.hashsalt"] = "numalign"
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8, 3.4), layout="constrained")
-    axes = figure.subplots(1, len(LISTS), sharey=True)
-    for place, name in zip(axes, LISTS, strict=True):
+    importlib.import_module("matplotlib").rcParams["svg.hashsalt"] = "numalign"
+    figure = importlib.import_module("matplotlib.figure").Figure(figsize=(8, 3.4), layout="constrained")
+    axes = figure.subplots(1, len(part.lists), sharey=True, squeeze=False)[0]
+    for place, name in zip(axes, part.lists, strict=True):
         names = list(part.policies)
         mine = [found[key(case)] for case in cases(part) if case.list == name and case.zones > 1]
         runs = [[run for run in mine if run.policy == each] for each in names]

@@ -92,10 +92,13 @@ class TotalsJudge:
             self._fragments.score(kind, table.shape, fitting[kinds == kind], table.codes, table.masks)
 
     def _ask(self, plugin: PluginRule, table: VerdictTable, rows: Rows) -> None:
-        """The mean of both scores where the plugin accepts the node."""
+        """The mean of both scores where the plugin accepts the node; its own tells nodes of one policy only apart."""
         for row in rows.tolist():
             found = plugin.score(table.shape, row)
-            table.codes[row] = Code.DOES_NOT_FIT if found is None else (int(table.codes[row]) + found + 1) // 2
+            if found is None:
+                table.codes[row] = Code.DOES_NOT_FIT
+            elif plugin.tells_apart(row):
+                table.codes[row] = (int(table.codes[row]) + found + 1) // 2
 
     def _by_amounts(self, columns: Columns, table: VerdictTable, rows: Rows) -> NDArray[np.int32]:
         asked = tuple(Asked(column, amount) for column, amount in table.totals.pairs)

@@ -45,6 +45,10 @@ class PluginRule:
             return None
         return scoring.score(wanted, seen, self._scoring)
 
+    def tells_apart(self, row: int) -> bool:
+        """Whether the plugin's score of this row depends on what is free there."""
+        return self._published(row).reading.manager.policy == filter.POLICY
+
     def _now(self, row: int, reading: Reading) -> Reading:
         """The report as an agent writes it now: CPUs and devices that pods hold exclusively are not available."""
         columns, found = self._columns, []

@@ -114,18 +114,13 @@ class Mover:
 
     def _order(self, board: Board, kind: int) -> NDArray[np.intp]:
         """Rows that may take a pod of this kind: the fullest first, so that others stay as roomy as they are."""
-        known = self._orders.get(kind)
-        own, columns = self._states.kinds[kind], self._states.engine.columns
+        own, rows, known = self._states.kinds[kind], self._states.rows, self._orders.get(kind)
         if known is None:
-            asked = [column for column, _ in own.table.totals.pairs]
-            spare = columns.spare[: len(own.open)][:, asked] / np.maximum(1, columns.offered[: len(own.open)][:, asked])
-            tightness = spare.min(axis=1) if asked else np.zeros(len(own.open))
-            rows = np.flatnonzero(own.open)
-            known = self._orders[kind] = rows[np.argsort(tightness[rows], kind="stable")]
-        codes = self._states.flavour.follow(own.shape).codes
-        touched = np.zeros(len(own.open), np.bool_)
-        touched[list(board.states)] = True
-        return known[(codes[known] >= 0) | touched[known]]
+            there = np.flatnonzero(own.open)
+            known = self._orders[kind] = there[np.argsort(rows.left(own.shape)[there], kind="stable")]
+        may = rows.admitting(own.shape)
+        may[list(board.states)] = True
+        return known[may[known]]
 
 
 def _landed(board: Board, move: Move, states: Mapping[int, RowState]) -> Board:

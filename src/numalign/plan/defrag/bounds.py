@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
 from numalign.api.objects import resourcenames
 from numalign.plan.defrag import options
 from numalign.plan.defrag.goals import EmptyNode, FitPods, Goal
@@ -35,14 +33,11 @@ def disproof(states: RowStates, movable: Movable, goal: Goal, on_row: Mapping[in
 
 def _totals(states: RowStates, goal: FitPods) -> str:
     """What is free of each resource, on all nodes together, stays the same when pods move between them."""
-    columns, height = states.engine.columns, states.engine.height
-    names = {columns.column(name): name for name in states.kinds[goal.kind].shape.totals}
-    rows = np.flatnonzero(columns.most_pods[:height] > 0)
-    for column, amount in states.kinds[goal.kind].table.totals.pairs:
-        free, wanted = int(np.maximum(columns.spare[rows, column], 0).sum()), amount * goal.wanted
-        if free < wanted:
-            name = names.get(column, "a resource")
-            return f"all nodes together have {_amount(name, free)} of {name} free; {_amount(name, wanted)} are wanted"
+    for each in states.rows.free(states.kinds[goal.kind].shape):
+        wanted = each.asked * goal.wanted
+        if each.free < wanted:
+            free, needed = _amount(each.resource, each.free), _amount(each.resource, wanted)
+            return f"all nodes together have {free} of {each.resource} free; {needed} are wanted"
     return ""
 
 

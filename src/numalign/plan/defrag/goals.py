@@ -12,7 +12,6 @@ from typing import Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from numalign.placement.columns.columns import UNREPORTED
 from numalign.plan.defrag.movable import Unit
 from numalign.plan.defrag.rowstates import RowState, RowStates
 
@@ -75,8 +74,7 @@ class FreeZones:
         return "has a free zone then" if gain == 1 else f"has {gain:,} free zones then"
 
     def rows(self) -> NDArray[np.intp]:
-        columns = self._states.engine.columns
-        return np.array([row for row in columns.rows.values() if columns.kind[row] > UNREPORTED], np.intp)
+        return self._states.rows.reported
 
     def blocking(self, row: int, units: Sequence[Unit], *, thorough: bool) -> Iterable[Blocking]:
         return _sets(self._states, row, units, thorough=thorough)

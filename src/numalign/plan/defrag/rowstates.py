@@ -13,12 +13,10 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from numalign.api.objects.pod import Pod
-from numalign.placement.capacity import count, waste
+from numalign.placement.capacity import rowreader
+from numalign.placement.capacity.rowreader import RowReader
 from numalign.placement.capacity.walk import Came, Refusal, RowTrial
-from numalign.placement.columns.columns import UNREPORTED, VACANT
 from numalign.placement.columns.shapes import Shape
-from numalign.placement.exact import UNSURE
-from numalign.placement.explain import whatif
 from numalign.placement.rules.resources.resourcesfit import ResourceRequests
 from numalign.placement.rules.rule import FITS, StaticFilter
 from numalign.placement.verdicts.verdicts import VerdictTable
@@ -83,10 +81,8 @@ class RowStates:
     """States of the rows of one restored cluster, which must not change meanwhile."""
 
     def __init__(self, made: Restored) -> None:
-        self.engine, self._world = made.engine, made.world
-        self._profiles = made.profiles
-        self.flavour = waste.exact(made.engine)
-        self.flavour.refresh()
+        self._engine, self._world, self._profiles = made.engine, made.world, made.profiles
+        self.rows = RowReader(made.engine)
         self.kinds: list[PodKind] = []
         self.tried = 0
         """Pods that the row model was asked about."""
@@ -100,7 +96,7 @@ class RowStates:
     def add_kind(self, pod: Pod) -> int:
         """The number of a kind of pods. BadObject if the pod's annotations make no sense."""
         profile = self.profile(pod)
-        shape, height = filtering.shape(profile, self.engine, pod), self.engine.height
+        shape, height = filtering.shape(profile, self._engine, pod), self.rows.height
         steps = filtering.prepared(pod, profile.filters, self._world)
         fits = np.zeros(height, np.bool_)
         others: tuple[PreparedFilter, ...] = ()
@@ -115,11 +111,8 @@ class RowStates:
                     only = np.zeros(height, np.bool_)
                     only[named] = True
                     fits &= only
-        kinds = self.engine.columns.kind[:height]
-        fits &= kinds != VACANT
-        if count.may_be_aligned(shape):
-            fits &= kinds != UNREPORTED
-        self.kinds.append(PodKind(pod, shape, self.flavour.verdicts.aside(shape), fits, others))
+        fits &= self.rows.known(shape)
+        self.kinds.append(PodKind(pod, shape, self.rows.table(shape), fits, others))
         return len(self.kinds) - 1
 
     def profile(self, pod: Pod) -> Profile:
@@ -153,19 +146,17 @@ class RowStates:
 
     def free_zones(self, row: int, state: RowState) -> int:
         """Zones in which no pod holds anything exclusively; 0: the node has no report."""
-        rules = self.engine.columns.rules(row)
-        if rules is None:
-            return 0
+        every = self.rows.every_zone(row)
         masks = [mask for uid, mask in self.held(row).items() if uid not in state.gone]
         for place in range(len(state.came)):
             if place not in state.gone:
                 arrived = self._arrived(row, RowState(state.came[place].gone, state.came[: place + 1]))
                 holding = arrived.holding if arrived is not None else None
-                masks += [entry.zones for entry in holding.entries] if holding is not None else [rules.every_zone]
+                masks += [entry.zones for entry in holding.entries] if holding is not None else [every]
         held = 0
         for mask in masks:
             held |= mask
-        return (rules.every_zone & ~held).bit_count()
+        return (every & ~held).bit_count()
 
     def looks(self, row: int, state: RowState) -> object:
         """Equal for states in which the same pods are gone and equal pods came to the same zones."""
@@ -180,7 +171,7 @@ class RowStates:
         """By uid, the zones in which pods of the row hold something, as a mask of positions."""
         known = self._held.get(row)
         if known is None:
-            known = self._held[row] = whatif.holders(self.flavour, row)
+            known = self._held[row] = self.rows.held(row)
         return known
 
     def _count(self, row: int, state: RowState, kind: int) -> int:
@@ -196,7 +187,7 @@ class RowStates:
             self.tried += 1
             placed = trial.place(table)
             if isinstance(placed, Refusal):
-                if placed.code in UNSURE:
+                if rowreader.is_unsure(placed.code):
                     self.unsure.add((row, state, kind))
                 break
             found += 1
@@ -228,7 +219,7 @@ class RowStates:
                     arrived = self._arrived(row, RowState(state.came[place].gone, state.came[: place + 1]))
                     assert arrived is not None, "a state is made only of pods that were admitted"
                     came.append(arrived)
-            self._trials[key] = RowTrial(self.flavour, row, state.uids, came)
+            self._trials[key] = self.rows.trial(row, state.uids, came)
         return self._trials[key]
 
 
