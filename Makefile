@@ -75,7 +75,7 @@ lock:  ## Pin the newest requirements again (needs uv)
 apifields: install  ## Make the table of API fields again: OPENAPI=folder of /openapi/v3 documents
 	$(BIN)/python tools/apifields.py $(OPENAPI)
 
-packing: install  ## Run the packing study, and write its tables and plots: TRACE=folder of the lists (needs matplotlib)
+packing: $(DEV_READY)  ## Run the packing study, and write its tables and plots: TRACE=folder of the lists
 	$(BIN)/python tools/packing.py $(TRACE)
 
 rbac: install  ## Write examples/rbac.yaml again from the rights of our programs

@@ -134,6 +134,7 @@ def plot(part: Part, found: dict[tuple[Any, ...], Run], file: Path) -> None:
         place.set_xlabel("allocated GPUs, %")
         place.set_xlim(0, 100)
     figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
+    file.write_text("".join(f"{line.rstrip()}\n" for line in file.read_text().splitlines()))
 
 
 def main() -> int:

@@ -9,15 +9,15 @@ import typer
 
 from numalign.api.errors import BadObject, echo
 from numalign.cli import output, sources
+from numalign.cli.commands.planning import given
+from numalign.cli.commands.planning.given import NOT_SO, PlanSource
 from numalign.cli.options import bundled
 from numalign.cli.output import Format
-from numalign.cli.sources import ProfiledSource
 
 if TYPE_CHECKING:
     from numalign.plan.defrag.planner import Wanted
 
 EXAMPLE = 'Example: numalign plan defrag --goal "2 x shape.yaml" -o yaml'
-NOT_SO = 1
 MOST_PODS = 100_000
 GOAL = re.compile(r"\s*([0-9]{1,6})\s*[x×]\s*(\S.*?)\s*")
 
@@ -36,7 +36,7 @@ Search = Annotated[
 
 @bundled
 def defrag(
-    source: ProfiledSource,
+    source: PlanSource,
     goal: Goal = "",
     free_sockets: FreeSockets = 0,
     empty: Empty = "",
@@ -56,7 +56,7 @@ def defrag(
         output.fail("give one of --goal, --free-sockets and --empty")
     wanted = _wanted(source, goal, free_sockets, empty, max_priority, search)
     with sources.at_once():
-        taken = sources.taken(source)
+        taken = given.snapshot(source)
         problems: dict[str, None] = {}
 
         def restored() -> Restored:
@@ -72,9 +72,7 @@ def defrag(
     raise typer.Exit(0 if plan.verdict in ("found", "nothing-to-do") else NOT_SO)
 
 
-def _wanted(
-    source: ProfiledSource, goal: str, zones: int, node: str, most_priority: int | None, patience: int
-) -> Wanted:
+def _wanted(source: PlanSource, goal: str, zones: int, node: str, most_priority: int | None, patience: int) -> Wanted:
     from numalign.plan.defrag.planner import Wanted
 
     if node:
