@@ -185,7 +185,7 @@ class Cycle:
             self._publisher.refused(waiting.pod, PendingReason(UNSCHEDULABLE, message, nominated))
         self._remember_refused(queued, metrics.UNSCHEDULABLE, message, begun)
         if nominated:
-            self._histories.record(queued.pod.metadata, "nominated", node=nominated)
+            self._histories.record(queued.pod.metadata, podhistory.NOMINATED, node=nominated)
         self._count(queued, metrics.UNSCHEDULABLE, begun)
 
     def _fail(self, queued: QueuedPod, message: str, begun: float) -> None:

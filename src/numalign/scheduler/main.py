@@ -242,6 +242,7 @@ class Scheduler:
             leads=self.leads,
             own=self.profiles if self._schedules else (),
             woken=self.intake.woken,
+            histories=self.histories,
             settings=settings,
         )
 

@@ -201,6 +201,11 @@ class Cluster:
         """Whether the pod counts for some node."""
         return uid in self.world.pods or uid in self._rowless_on
 
+    def node_of(self, uid: str) -> str:
+        """The node that the pod counts for; empty: none."""
+        assigned = self.world.pods.get(uid)
+        return assigned.pod.spec.node_name if assigned is not None else self._rowless_on.get(uid, "")
+
     def pods_on(self, name: str) -> tuple[Pod, ...]:
         if name in self._rows:
             return tuple(assigned.pod for assigned in self.world.on_row[self._rows[name]].values())

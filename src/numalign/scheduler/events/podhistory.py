@@ -30,6 +30,7 @@ CONFIRMED: Final = "binding confirmed"
 STARTED: Final = "started by the kubelet"
 REJECTED: Final = "rejected by the kubelet"
 DELETED: Final = "deleted"
+NOMINATED: Final = "nominated"
 
 Observer = Callable[[ObjectMeta, float, str, Mapping[str, object]], None]
 """Is called with each entry: the pod, the time on the scheduler's clock, what happened, and its fields."""
@@ -78,6 +79,9 @@ class PodHistories:
     def of(self, name: str) -> list[PodHistory]:
         """The histories of pods that have or had this name (namespace/name) or uid; the latest last."""
         return [story for story in self._histories.values() if name in (story.name, story.uid)]
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._histories
 
     def __len__(self) -> int:
         return len(self._histories)

@@ -6,14 +6,15 @@ at once.
 
 kube-scheduler asks about the next pod before the API server shows where the last one went. So the extender chooses a
 node itself and charges the pod to it. With the verb `choose` that node is the only one in the answer, and
-kube-scheduler scores nothing. With `filter` and `prioritize` it gets the only highest score. The charge ends when a
-watch event shows the pod on a node, when kube-scheduler asks about the pod again, or after `hold` seconds. Where
-kube-scheduler chose another node, the watch event moves the charge. With the verb `bind` the extender knows the choice,
-and refuses a node that would reject the pod."""
+kube-scheduler scores nothing. With `filter` and `prioritize` it gets the only highest score. `charges` says when a
+charge ends. Where kube-scheduler chose another node, the watch event moves the charge. With the verb `bind` the
+extender knows the choice, and refuses a node that would reject the pod, also where the charge has ended meanwhile or
+another process was asked."""
 
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from itertools import compress, repeat
@@ -26,9 +27,10 @@ from numpy.typing import NDArray
 from numalign.api.errors import BadObject
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.pod import Pod
-from numalign.kube import binding
+from numalign.kube import binding, errors
 from numalign.kube.binding import Outcome
 from numalign.kube.client import Client
+from numalign.kube.resources import PODS
 from numalign.placement.columns.shapes import Shape
 from numalign.placement.decisions import Decision, Randomness, Wake
 from numalign.placement.explain import wording
@@ -36,12 +38,15 @@ from numalign.placement.rules.nodes.topologyreports import TopologyReports
 from numalign.placement.rules.resources.resourcesfit import NO_VICTIMS, FreedRows
 from numalign.placement.rules.rule import Rows
 from numalign.process.log import about
-from numalign.scheduler import placementannotation
+from numalign.scheduler import metrics, placementannotation
 from numalign.scheduler.choose import choose, filtering, messages, scoring
 from numalign.scheduler.choose.choose import Attempt, AttemptContext, Chosen
 from numalign.scheduler.choose.cluster import Cluster
 from numalign.scheduler.choose.filtering import Refused
+from numalign.scheduler.events import podhistory
+from numalign.scheduler.events.podhistory import SILENT, PodHistories
 from numalign.scheduler.events.publish import Publisher
+from numalign.scheduler.extender.charges import Charges
 from numalign.scheduler.extender.protocol import (
     BindingAnswer,
     BindingArgs,
@@ -69,6 +74,7 @@ HIGHEST: Final = 10
 """The highest score of the protocol, for the node that the extender chose."""
 OURS: Final = "numalign schedules the pods of scheduler {name} itself: only one of the two schedulers may"
 UNKNOWN_NODE: Final = "node(s) not known to numalign yet"
+PLACED: Final = "the pod is bound to node {node}, or its Binding to that node is under way"
 
 
 class Evicts(StrEnum):
@@ -101,24 +107,24 @@ class Extender:
         leads: Callable[[], bool] = lambda: True,
         own: Collection[str] = (),
         woken: Callable[[list[Wake]], None] = lambda _: None,
+        histories: PodHistories = SILENT,
         settings: ExtenderSettings,
     ) -> None:
         """`profiles`: by scheduler name; pods of other names are judged by the first one. `own`: the names whose pods
         this process schedules itself. `leads`: only the leader evicts pods. `woken`: called with the nodes on which the
         end of a charge makes room."""
         self._cluster, self._profiles, self._context = cluster, profiles, context
-        self._own, self._woken = own, woken
+        self._own, self._histories = own, histories
         self._preemption, self._preemptor, self._publisher = preemption, preemptor, publisher
         self._evicts, self._leads = settings.evicts, leads
-        self._client, self._clock, self._rng, self._hold = client, client.sender.clock, rng, settings.hold
+        self._client, self._clock, self._rng = client, client.sender.clock, rng
         self._refused = RefusedPods(STOCK_FIRST if settings.evicts is Evicts.NUMALIGN else None)
-        self._held: dict[str, float] = {}
-        """By uid: until when the charge of a pod lasts whose binding is not seen."""
+        self._charges = Charges(cluster, settings.hold, woken)
 
     @property
     def held(self) -> int:
         """How many pods are charged whose binding is not seen."""
-        return len(self._held)
+        return len(self._charges)
 
     def choose(self, asked: ExtenderArgs) -> FilterResult:
         """The best node that will admit the pod, charged; if no node will, the reason of each. All nodes for a pod that
@@ -133,11 +139,15 @@ class Extender:
         pod, profile = asked.pod, self._profile(asked.pod)
         if pod.spec.scheduler_name in self._own:
             return FilterResult(error=OURS.format(name=pod.spec.scheduler_name))
-        self._release(pod.metadata.uid)
+        if node := self._placed_on(pod.metadata.uid, asked.names):
+            is_asked = node in asked.names
+            return _passed(asked, (node,), {}) if is_asked else FilterResult(error=PLACED.format(node=node))
+        self._charges.release(pod.metadata.uid)
         self._refused.drop(pod.metadata.uid)
         try:
             shape = filtering.shape(profile, self._cluster.engine, pod)
         except BadObject as problem:
+            self._histories.record(pod.metadata, metrics.UNSCHEDULABLE, why=str(problem))
             return _passed(asked, (), dict.fromkeys(asked.names, str(problem)))
         if not _concerns(profile, shape):
             return _passed(asked, asked.names, {})
@@ -153,12 +163,16 @@ class Extender:
         self._refused.put(pod, attempt.now)
         rows = _by_name(names, places)
         reasons = self._reasons(attempt, names, rows, refused)
+        why = wording.unavailable(len(reasons), Counter(reasons.values()))
+        self._histories.record(pod.metadata, metrics.UNSCHEDULABLE, why=why)
         return _passed(asked, (), reasons, self._resolvable(attempt, profile, rows, refused))
 
     def prioritize(self, asked: ExtenderArgs) -> list[HostPriority]:
         """The highest score for the node that the pod is charged to. kube-scheduler takes nodes that are missing for
         nodes of score 0; without any score it chooses itself."""
         pod, profile = asked.pod, self._profile(asked.pod)
+        if node := self._placed_on(pod.metadata.uid, asked.names):
+            return [HostPriority(node, HIGHEST)] if node in asked.names else []
         try:
             shape = filtering.shape(profile, self._cluster.engine, pod)
         except BadObject:
@@ -178,8 +192,11 @@ class Extender:
             return PreemptionResult()
         if not _concerns(profile, shape):
             return PreemptionResult({node: each for node, each in candidates.items() if each.pods})
+        if self._placed_on(pod.metadata.uid, tuple(candidates)):
+            # No pod is to end for one that has its place.
+            return PreemptionResult()
         # The charge of an earlier question must not count as a pod that is there.
-        self._release(pod.metadata.uid)
+        self._charges.release(pod.metadata.uid)
         rows = _by_name(tuple(candidates), self._places(tuple(candidates)))
         refused = self._left_out(self._attempt(pod, shape), profile)
         supposed = {row: candidates[name].uids for name, row in rows.items() if row not in refused}
@@ -188,7 +205,7 @@ class Extender:
             name = names[row]
             if victims is None:
                 found[name] = candidates[name]
-            elif not any(self._is_tentative(each.metadata.uid) for each in victims.pods):
+            elif not any(self._charges.is_tentative(each.metadata.uid) for each in victims.pods):
                 pods = tuple(MetaPod(each.metadata.uid) for each in victims.pods)
                 found[name] = MetaVictims(pods, victims.violations)
         return PreemptionResult(found)
@@ -196,19 +213,24 @@ class Extender:
     async def bind(self, asked: BindingArgs) -> BindingAnswer:
         """Binds the pod to the node, with its predicted zones; refuses a node that would reject the pod."""
         meta = ObjectMeta(name=asked.name, namespace=asked.namespace, uid=asked.uid)
-        decision, why = self._confirmed(asked)
+        try:
+            decision, why = self._confirmed(asked, await self._waiting(asked))
+        except (errors.KubeError, BadObject) as problem:
+            decision, why = None, str(problem)
         if why:
-            return BindingAnswer(f"node {asked.node} would reject pod {meta.full_name}: {why}")
+            self._histories.warn(meta, podhistory.FAILED, node=asked.node, why=why)
+            return BindingAnswer(why)
         said = placementannotation.annotations(decision) if decision is not None else {}
-        self._cluster.sends(asked.uid)
-        answer = await binding.bind(self._client, meta, asked.node, said)
+        with self._charges.sending(asked.uid):
+            answer = await binding.bind(self._client, meta, asked.node, said)
         if answer.outcome is Outcome.DONE:
-            self._held.pop(asked.uid, None)
-            self._cluster.bound(asked.uid)
+            self._charges.bound(asked.uid)
+            if decision is not None:
+                self._histories.record(meta, podhistory.BOUND, node=asked.node)
             return BindingAnswer()
-        LOG.warning("Failed to bind pod: %s", answer.why, extra=about(pod=meta.full_name, node=asked.node))
+        self._histories.warn(meta, podhistory.FAILED, node=asked.node, why=answer.why)
         if answer.outcome is not Outcome.UNKNOWN:
-            self._release(asked.uid)
+            self._charges.release(asked.uid)
         return BindingAnswer(answer.why or answer.outcome.value)
 
     def improved(self, wakes: list[Wake]) -> None:
@@ -219,12 +241,7 @@ class Extender:
     def tick(self) -> None:
         """Ends charges of pods whose binding was not seen in time, and looks again at pods that were refused."""
         now = self._clock.now()
-        for uid in [uid for uid, until in self._held.items() if now >= until or uid not in self._cluster.assumed]:
-            assumed = self._cluster.assumed.get(uid)
-            if assumed is None:
-                del self._held[uid]
-            elif not assumed.is_sent:
-                self._release(uid)
+        self._charges.tick(now)
         waiting = self._cluster.waiting_elsewhere
         for uid in self._refused.due(waiting, now):
             try:
@@ -243,7 +260,7 @@ class Extender:
         if isinstance(found, Chosen):
             self._refused.drop(pod.metadata.uid)
             self._charge(pod, found.decision, now)
-            self._publisher.nominated(pod, found.decision.node)
+            self._nominate(pod, found.decision.node)
         elif self._evicts is Evicts.NUMALIGN and profile.preemption is not None and self._leads():
             self._evict(
                 PreemptionRequest(pod=pod, shape=shape, found=found, now=now, args=profile.preemption, profile=profile)
@@ -258,12 +275,17 @@ class Extender:
         outcome = self._preemptor.attempt(asked, elsewhere=True)
         if outcome.nominated:
             LOG.info("%s", outcome.message, extra=about(pod=pod.metadata.full_name, node=outcome.nominated))
-            self._publisher.nominated(pod, outcome.nominated)
+            self._nominate(pod, outcome.nominated)
 
-    def _is_tentative(self, uid: str) -> bool:
-        """Whether kube-scheduler may know nothing of the pod's node: it rejects an answer that names such a victim."""
-        assumed = self._cluster.assumed.get(uid)
-        return assumed is not None and not assumed.is_sent
+    def _nominate(self, pod: Pod, node: str) -> None:
+        self._publisher.nominated(pod, node)
+        self._histories.record(pod.metadata, podhistory.NOMINATED, node=node)
+
+    def _placed_on(self, uid: str, names: Collection[str]) -> str:
+        """The node that the pod has already; empty: it may go anywhere. A Binding without an answer decides nothing
+        where kube-scheduler does not use its node any more."""
+        node = self._charges.node_of(uid)
+        return "" if node not in names and self._charges.is_open(uid) else node
 
     def _profile(self, pod: Pod) -> Profile:
         return self._profiles.get(pod.spec.scheduler_name) or next(iter(self._profiles.values()))
@@ -322,39 +344,56 @@ class Extender:
     def _charged(self, attempt: Attempt, profile: Profile, rows: Rows) -> Decision | None:
         """The pod on the best of these rows, or where it is charged already; None: no row is certain to admit it."""
         uid = attempt.pod.metadata.uid
-        assumed = self._cluster.assumed.get(uid)
+        assumed = self._charges.of(uid)
         if assumed is not None and self._cluster.engine.rows.get(assumed.decision.node, -1) in rows:
             return assumed.decision
-        self._release(uid)
+        self._charges.release(uid)
         decision = choose.best(attempt, profile, self._cluster, rows, self._rng)
         if decision is not None:
             self._charge(attempt.pod, decision, attempt.now)
         return decision
 
     def _charge(self, pod: Pod, decision: Decision, now: float) -> None:
-        self._cluster.assume(pod, decision)
-        self._held[pod.metadata.uid] = now + self._hold
+        self._charges.charge(pod, decision, now)
+        self._histories.record(pod.metadata, podhistory.SELECTED, node=decision.node)
 
-    def _confirmed(self, asked: BindingArgs) -> tuple[Decision | None, str]:
-        """The pod on the node that kube-scheduler chose, or why the node would reject it. None: the pod is not one that
-        a kubelet aligns."""
-        assumed = self._cluster.assumed.get(asked.uid)
-        if assumed is None:
+    async def _waiting(self, asked: BindingArgs) -> Pod | None:
+        """The pod that is to be bound; None: it has a node. Reads it where the watch does not show it waiting, because
+        kube-scheduler's watch may be ahead."""
+        assumed, pod = self._charges.of(asked.uid), self._cluster.waiting_elsewhere.get(asked.uid)
+        if pod is not None or assumed is not None:
+            return pod or (assumed.decision.pod if assumed is not None else None)
+        if self._cluster.counts(asked.uid):
+            return None
+        pod = await self._client.get(PODS.at(asked.name, asked.namespace))
+        if pod.metadata.uid != asked.uid:
+            raise BadObject("Pod", pod.metadata.full_name, "metadata.uid", f"is not {asked.uid}: it is another pod")
+        return None if pod.spec.node_name else pod
+
+    def _confirmed(self, asked: BindingArgs, pod: Pod | None) -> tuple[Decision | None, str]:
+        """The pod on the node that kube-scheduler chose, or why it is not to be bound there. Neither: the pod has a
+        node, and the API server says whether it is this one; or no kubelet aligns it."""
+        if pod is None:
             return None, ""
-        if assumed.decision.node == asked.node:
+        if pod.spec.scheduler_name in self._own:
+            return None, OURS.format(name=pod.spec.scheduler_name)
+        assumed = self._charges.of(asked.uid)
+        if assumed is not None and assumed.decision.node == asked.node:
             return assumed.decision, ""
-        pod = assumed.decision.pod
-        assert pod is not None
+        if assumed is not None and assumed.is_sent:
+            return None, PLACED.format(node=assumed.decision.node)
         profile = self._profile(pod)
         shape = filtering.shape(profile, self._cluster.engine, pod)
-        attempt, row = self._attempt(pod, shape), self._cluster.engine.rows.get(asked.node)
-        self._release(asked.uid)
-        if row is None:
-            return None, UNKNOWN_NODE
-        decision = self._charged(attempt, profile, _sorted((row,)))
-        return decision, "" if decision is not None else self._reasons(attempt, (asked.node,), {asked.node: row}, {})[
-            asked.node
-        ]
+        if not _concerns(profile, shape):
+            return None, ""
+        self._charges.release(asked.uid)
+        attempt, names = self._attempt(pod, shape), (asked.node,)
+        rows, refused = _by_name(names, self._places(names)), self._left_out(attempt, profile)
+        decision = self._charged(attempt, profile, _without(_sorted(rows.values()), refused))
+        if decision is not None:
+            return decision, ""
+        why = self._reasons(attempt, names, rows, refused)[asked.node]
+        return None, f"node {asked.node} would reject pod {pod.metadata.full_name}: {why}"
 
     def _reasons(
         self, attempt: Attempt, names: Iterable[str], rows: Mapping[str, int], refused: Mapping[int, str]
@@ -379,11 +418,6 @@ class Extender:
             for name, row in rows.items()
             if row not in refused and without[row] != NO_VICTIMS and asked.is_possible(row)
         }
-
-    def _release(self, uid: str) -> None:
-        """Ends the charge of a pod whose binding was not seen."""
-        if self._held.pop(uid, None) is not None:
-            self._woken(self._cluster.forget(uid))
 
 
 def _concerns(profile: Profile, shape: Shape) -> bool:

@@ -208,8 +208,10 @@ class Intake:
         # A profile that does not look at zones expects rejections, and its pods have no storm guard.
         if profile is not None and profile.zones:
             self._turned_away(pod, shape)
-        elif replicas is not None:
-            self._rejections.rejected(replicas, pod.spec.node_name, pod.status.reason, now)
+        else:
+            self._record(pod, podhistory.REJECTED, node=pod.spec.node_name, why=pod.status.reason)
+            if replicas is not None:
+                self._rejections.rejected(replicas, pod.spec.node_name, pod.status.reason, now)
 
     def _turned_away(self, pod: Pod, shape: int) -> None:
         node, reason = pod.spec.node_name, pod.status.reason
@@ -231,8 +233,8 @@ class Intake:
         self.woken(wakes)
 
     def _record(self, pod: Pod, what: str, **fields: object) -> None:
-        """Only pods of our profiles have a history."""
-        if pod.spec.scheduler_name in self._profiles:
+        """Pods of our profiles have a history, and those of kube-scheduler that the extender was asked about."""
+        if pod.spec.scheduler_name in self._profiles or pod.metadata.uid in self._histories:
             self._histories.record(pod.metadata, what, **fields)
 
     # Time

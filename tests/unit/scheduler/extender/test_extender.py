@@ -12,16 +12,28 @@ import pytest
 from msgspec import structs
 
 from numalign.api.objects.pod import Pod
-from numalign.kube import binding
+from numalign.kube import binding, errors
 from numalign.kube.binding import BindingResult, Outcome
 from numalign.kube.client import Client
+from numalign.kube.resources import Status
 from numalign.placement.decisions import Wake
 from numalign.placement.explain import wording
 from numalign.scheduler import placementannotation
 from numalign.scheduler.choose.choose import AttemptContext
 from numalign.scheduler.choose.stormguard import StormGuard
+from numalign.scheduler.events.podhistory import PodHistories
 from numalign.scheduler.events.publish import Publisher
-from numalign.scheduler.extender.extender import HIGHEST, HOLD, OURS, UNKNOWN_NODE, Evicts, Extender, ExtenderSettings
+from numalign.scheduler.extender.charges import PREPARING
+from numalign.scheduler.extender.extender import (
+    HIGHEST,
+    HOLD,
+    OURS,
+    PLACED,
+    UNKNOWN_NODE,
+    Evicts,
+    Extender,
+    ExtenderSettings,
+)
 from numalign.scheduler.extender.protocol import BindingArgs, ExtenderArgs, FilterResult, NodeList
 from numalign.scheduler.metrics import Metrics
 from numalign.scheduler.preempt.preemptor import Preemptor
@@ -40,9 +52,11 @@ class Asked:
     ) -> None:
         self.servers, self.now, self.sent = Town(*nodes, reports=reports), 100.0, list[tuple[str, str, Any]]()
         clock = SimpleNamespace(now=lambda: self.now)
-        client = cast(Client, SimpleNamespace(sender=SimpleNamespace(clock=clock)))
+        client = cast(Client, SimpleNamespace(sender=SimpleNamespace(clock=clock), get=self._read))
         cluster = self.servers.cluster
-        self.rejections = StormGuard()
+        self.rejections, self.histories = StormGuard(), PodHistories(lambda: self.now)
+        self.there = dict[str, Pod]()
+        """By name, pods that the API server has."""
         context = AttemptContext(cluster, self.servers.nominations, self.rejections)
         profiles = {"default-scheduler": self.servers.profile}
         self.woken, self.leads, self.evicted = list[Wake](), True, list[tuple[str, str, list[str]]]()
@@ -59,6 +73,7 @@ class Asked:
             leads=lambda: self.leads,
             own=own,
             woken=self.woken.extend,
+            histories=self.histories,
             settings=ExtenderSettings(evicts=evicts),
         )
         self.nodes = nodes
@@ -77,6 +92,16 @@ class Asked:
 
     def _nominated(self, pod: Pod, node: str) -> None:
         self.nominated[pod.metadata.name] = node
+
+    async def _read(self, target: Any) -> Pod:
+        pod = self.there.get(target.name)
+        if pod is None:
+            raise errors.NotFound("get", target.words, 404, Status(message=f'pods "{target.name}" not found'))
+        return pod
+
+    def told(self, pod: Pod) -> list[str]:
+        """What the history of the pod says."""
+        return [line.what for story in self.histories.of(pod.metadata.uid) for line in story.lines]
 
     def filter(self, pod: Pod, *nodes: str) -> FilterResult:
         return self.extender.filter(ExtenderArgs(pod, node_names=nodes or self.nodes))
@@ -375,7 +400,9 @@ def test_a_bind_to_a_node_that_would_reject_the_pod_is_refused(bound: list[tuple
 
 def test_a_bind_of_a_pod_that_no_kubelet_aligns_is_passed_on(bound: list[tuple[str, Any]]) -> None:
     asked = Asked("a")
-    assert asked.bind(waitingpods.pod("p", {"containers": [{"name": "main"}]}), "a") == ""
+    pod = waitingpods.pod("p", {"containers": [{"name": "main"}]})
+    asked.servers.cluster.waits_elsewhere(pod)
+    assert asked.bind(pod, "a") == ""
     assert bound == [("a", {})]
 
 
@@ -394,3 +421,132 @@ def test_a_bind_that_fails_frees_the_zones_unless_the_pod_may_be_bound(
     asked.now += 10 * HOLD
     asked.extender.tick()
     assert (pod.metadata.uid in asked.servers.cluster.assumed) is stays
+
+
+@pytest.mark.parametrize("is_watched", [True, False])
+def test_a_bind_of_a_pod_that_is_not_charged_any_more_is_judged_anew(
+    is_watched: bool, bound: list[tuple[str, Any]]
+) -> None:
+    """The charge has ended, the extender was started again, or another replica answered the question before."""
+    asked = Asked("a", "b")
+    for number in range(2):
+        asked.seen(trainer(f"old-{number}", gpus=3), "a")
+    pod = trainer("p", gpus=2)
+    asked.there["p"] = pod
+    if is_watched:
+        asked.servers.cluster.waits_elsewhere(pod)
+    assert asked.bind(pod, "a").startswith("node a would reject pod default/p: ")
+    assert asked.bind(pod, "b") == ""
+    ((node, annotations),) = bound
+    assert (node, placementannotation.NAME in annotations) == ("b", True)
+
+
+def test_a_bind_to_a_node_without_report_or_unknown_is_refused(bound: list[tuple[str, Any]]) -> None:
+    asked = Asked("a", reports=False)
+    pod = trainer("p")
+    asked.servers.cluster.waits_elsewhere(pod)
+    assert "node(s) had no topology report yet" in asked.bind(pod, "a")
+    assert UNKNOWN_NODE in asked.bind(pod, "nowhere")
+    assert bound == []
+
+
+def test_a_bind_of_a_pod_that_is_gone_or_another_one_by_now_is_refused(bound: list[tuple[str, Any]]) -> None:
+    asked = Asked("a")
+    pod = trainer("p")
+    assert asked.bind(pod, "a") == 'get Pod default/p: 404: pods "p" not found'
+    asked.there["p"] = structs.replace(pod, metadata=structs.replace(pod.metadata, uid="another"))
+    assert "it is another pod" in asked.bind(pod, "a")
+    assert bound == []
+
+
+def test_a_bind_of_a_pod_of_our_own_profiles_is_refused(bound: list[tuple[str, Any]]) -> None:
+    pod = trainer("p")
+    asked = Asked("a", own=(pod.spec.scheduler_name,))
+    asked.there["p"] = pod
+    assert asked.bind(pod, "a") == OURS.format(name=pod.spec.scheduler_name)
+    assert bound == []
+
+
+def test_a_bind_that_is_repeated_after_the_watch_has_shown_the_pod_is_left_to_the_api_server(
+    bound: list[tuple[str, Any]],
+) -> None:
+    asked = Asked("a")
+    pod = trainer("p")
+    asked.seen(pod, "a")
+    assert (asked.bind(pod, "a"), bound) == ("", [("a", {})])
+
+
+@pytest.mark.parametrize("is_seen", [True, False])
+def test_a_pod_that_is_bound_stays_where_it_is_if_kube_scheduler_asks_again(
+    is_seen: bool, bound: list[tuple[str, Any]]
+) -> None:
+    """The answer to `bind` came too late for kube-scheduler, and its watch lags behind."""
+    asked = Asked("a", "b")
+    pod = trainer("p", gpus=4)
+    (node,) = asked.chooses(pod) or ()
+    assert asked.bind(pod, node) == ""
+    if is_seen:
+        asked.seen(pod, node)
+    assert (asked.chooses(pod), asked.passing(pod), asked.scores(pod)[node]) == ((node,), (node,), HIGHEST)
+    other = "b" if node == "a" else "a"
+    assert asked.choice(pod, other).error == PLACED.format(node=node)
+    asked.now += 10 * HOLD
+    asked.extender.tick()
+    assert asked.servers.cluster.node_of(pod.metadata.uid) == node
+    assert [asked.chosen(trainer(f"next-{number}", gpus=4)) for number in range(4)].count("") == 1
+    assert [place for place, _ in bound] == [node]
+
+
+def test_a_pod_whose_binding_has_no_answer_stays_where_it_may_be_unless_kube_scheduler_leaves_the_node_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def bind(*_: object, **__: object) -> BindingResult:
+        return BindingResult(Outcome.UNKNOWN, "no answer")
+
+    monkeypatch.setattr(binding, "bind", bind)
+    asked = Asked("a", "b")
+    pod = trainer("p")
+    (node,) = asked.chooses(pod) or ()
+    asked.bind(pod, node)
+    assert {asked.chooses(pod) for _ in range(5)} == {(node,)}
+    other = "b" if node == "a" else "a"
+    assert asked.choice(pod, other).node_names == (other,)
+
+
+def test_while_a_binding_is_under_way_the_pod_goes_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Asked("a", "b")
+    pod = trainer("p")
+    (node,) = asked.chooses(pod) or ()
+    other = "b" if node == "a" else "a"
+    answers = list[str]()
+
+    async def bind(*_: object, **__: object) -> BindingResult:
+        answers.append(asked.choice(pod, other).error)
+        answers.append((await asked.extender.bind(BindingArgs("p", "default", pod.metadata.uid, other))).error)
+        return binding.DONE
+
+    monkeypatch.setattr(binding, "bind", bind)
+    assert asked.bind(pod, node) == ""
+    assert answers == [PLACED.format(node=node)] * 2
+
+
+def test_a_pod_stays_charged_for_as_long_as_kube_scheduler_may_prepare_its_volumes() -> None:
+    asked = Asked("a")
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    pod = trainer("p", gpus=4, volumes=volumes)
+    asked.chosen(pod)
+    for later, stays in ((10 * HOLD, True), (PREPARING, False)):
+        asked.now += later
+        asked.extender.tick()
+        assert (pod.metadata.uid in asked.servers.cluster.assumed) is stays
+
+
+def test_the_history_of_a_pod_says_what_was_answered_about_it(bound: list[tuple[str, Any]]) -> None:
+    asked = Asked("a")
+    large, small = trainer("large", gpus=5), trainer("small")
+    asked.chooses(large)
+    asked.bind(small, *(asked.chooses(small) or ()))
+    assert asked.told(large) == ["unschedulable"]
+    assert asked.told(small) == ["node selected", "bound"]
+    (entry,) = asked.histories.of(large.metadata.uid)[0].lines
+    assert entry.about["why"] == f"0/1 nodes are available: 1 {TOO_LARGE}, even when empty)."
