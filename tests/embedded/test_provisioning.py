@@ -5,13 +5,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any, Final
 
+import pytest
+
 from numalign.kube.client import Client
+from numalign.scheduler.capacity.messages import TogetherAnswer
+from numalign.scheduler.capacity.service import AskedShape, CapacityService
 from numalign.scheduler.http import serving
 from numalign.scheduler.main import Scheduler, Setup
 from numalign.scheduler.provisioning.answers import Terms
@@ -163,6 +167,43 @@ def test_two_requests_are_not_promised_the_same_room_and_a_booking_ends_after_te
         assert site.said("first")["BookingExpired"] == ("True", "BookingExpired")
         assert site.said("first")["Provisioned"] == ("True", "CapacityIsFound")
         assert site.said("second") == FOUND
+
+    told(story)
+
+
+def test_bookings_that_all_hold_are_counted_in_one_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kueue may have hundreds of them, and every turn looks at all."""
+    room, asked = CapacityService.room, list[float]()
+
+    async def story(site: Site) -> None:
+        def counted(service: CapacityService, shapes: Sequence[AskedShape]) -> TogetherAnswer:
+            asked.append(site.clock.now())
+            return room(service, shapes)
+
+        site.template("small", cpus=8)
+        for number in range(4):
+            site.ask(f"job-{number}", ("small", 1))
+        await site.clock.sleep(30)
+        assert [site.said(f"job-{number}") for number in range(4)] == [FOUND] * 4
+        monkeypatch.setattr(CapacityService, "room", counted)
+        await site.clock.sleep(60)
+        assert len(asked) == len(set(asked)) > 0, "one question per turn"
+
+    told(story)
+
+
+def test_a_pod_of_a_request_that_cannot_be_read_spoils_no_booking() -> None:
+    async def story(site: Site) -> None:
+        site.template("worker")
+        site.ask("first", ("worker", 3))
+        await site.clock.sleep(10)
+        odd = stories.pod("odd", ZONE, nodeName="g-0")
+        notes = {"autoscaling.x-k8s.io/consume-provisioning-request": "first", "numalign.io/scope": "diagonal"}
+        odd["metadata"]["annotations"] = notes
+        site.api.create(PODS, odd)
+        site.ask("second", ("worker", 2))
+        await site.clock.sleep(30)
+        assert (site.said("first"), site.said("second")) == (FOUND, NOT_FOUND)
 
     told(story)
 

@@ -9,6 +9,7 @@ and an estimate for others."""
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -30,8 +31,10 @@ from numalign.placement.facts import NodeSeen, ReportSeen
 from numalign.placement.settings import Settings
 from numalign.scheduler.capacity import expandermessages, templates
 from numalign.scheduler.capacity.expandermessages import ExpansionOption, ExpansionRequest
+from numalign.scheduler.capacity.templates import InstanceTypes
 from numalign.scheduler.choose.cluster import Cluster
 
+LOG: Final = logging.getLogger(__name__)
 MOST_PODS: Final = 8_192
 """Pods that are remembered by their bytes."""
 MOST_TEMPLATES: Final = 512
@@ -39,6 +42,16 @@ MOST_TEMPLATES: Final = 512
 FOR_CERTAIN, BY_TOTALS = "as their kubelets will place them", "by totals, because nothing is known about their zones"
 
 TemplateKey = tuple[object, ...]
+
+
+class GroupZones(Struct, frozen=True):
+    """What is known of the zones of a group's nodes."""
+
+    topology: NodeTopology | None
+    key: TemplateKey
+    """Equal for equal zones."""
+    words: str
+    """How its pods are counted."""
 
 
 class Judged(Struct, frozen=True):
@@ -68,13 +81,13 @@ class Expander:
             self._engine, self._rows = Engine(self._settings), {}
         if self._cluster.engine.kernel is not self._engine.kernel:
             self._engine.warm()
-        learnt: dict[str, tuple[NodeTopology | None, TemplateKey]] = {}
-        rows = [self._row(option, request.nodes, learnt) for option in request.options]
+        learnt, types = dict[str, GroupZones](), InstanceTypes(self._cluster)
+        rows = [self._row(option, request.nodes, learnt, types) for option in request.options]
         asked = [Counter(map(self._shape, option.pods)) for option in request.options]
         counts = self._counts({shape for each in asked for shape in each}, sorted({row for row, _ in rows}))
         judged = [
-            _judged(option, row, is_known, own, counts)
-            for option, (row, is_known), own in zip(request.options, rows, asked, strict=True)
+            _judged(option, row, words, own, counts)
+            for option, (row, words), own in zip(request.options, rows, asked, strict=True)
         ]
         most = max((each.admitted for each in judged), default=0)
         return [each for each in judged if each.admitted == most and most > 0]
@@ -108,41 +121,47 @@ class Expander:
         self,
         option: ExpansionOption,
         nodes: Mapping[str, bytes],
-        learnt: dict[str, tuple[NodeTopology | None, TemplateKey]],
-    ) -> tuple[int, bool]:
-        """The row of the group's template, and whether its zones are known."""
+        learnt: dict[str, GroupZones],
+        types: InstanceTypes,
+    ) -> tuple[int, str]:
+        """The row of the group's template, and how its pods are counted."""
         if option.group not in nodes:
             raise BadObject("BestOptionsRequest", option.group, "nodeMap", "has no node for this group")
         try:
             node = expandermessages.node(nodes[option.group])
         except ValueError as problem:
             raise BadObject("BestOptionsRequest", option.group, "nodeMap", str(problem)) from None
-        topology, zones = self._zones(node, learnt)
+        zones = _zones(option.group, node, learnt, types)
         offered = tuple(sorted((name, amount.nanos) for name, amount in node.allocatable.items()))
-        key = zones, offered, node.status.node_info.kubelet_version
+        key = zones.key, offered, node.status.node_info.kubelet_version
         if key not in self._rows:
             name = f"template-{len(self._rows)}"
             self._engine.apply(NodeSeen(Node(metadata=ObjectMeta(name=name), status=node.status)))
-            if topology is not None:
-                self._engine.apply(ReportSeen(templates.renamed(topology, name), 0.0))
+            if zones.topology is not None:
+                self._engine.apply(ReportSeen(templates.renamed(zones.topology, name), 0.0))
             self._rows[key] = self._engine.rows[name]
-        return self._rows[key], topology is not None
+        return self._rows[key], zones.words
 
-    def _zones(
-        self, node: Node, learnt: dict[str, tuple[NodeTopology | None, TemplateKey]]
-    ) -> tuple[NodeTopology | None, TemplateKey]:
-        """The zones of a template, and a key that is equal for equal zones. Groups of one type are looked up once."""
-        notes = node.metadata.annotations
-        own = "\n".join(notes.get(name, "") for name in (templates.TOPOLOGY, templates.MACHINE, templates.KUBELET))
-        place = own.strip() or f"type {node.metadata.labels.get(templates.INSTANCE_TYPE, '')}"
-        if place not in learnt:
-            topology = templates.of_node(node, self._cluster).topology
-            learnt[place] = topology, _key(topology)
-        return learnt[place]
+
+def _zones(group: str, node: Node, learnt: dict[str, GroupZones], types: InstanceTypes) -> GroupZones:
+    """The zones of a template. Groups of one type are looked up once."""
+    notes = node.metadata.annotations
+    own = "\n".join(notes.get(name, "") for name in (templates.TOPOLOGY, templates.MACHINE, templates.KUBELET))
+    place = own.strip() or f"type {node.metadata.labels.get(templates.INSTANCE_TYPE, '')}"
+    if place not in learnt:
+        try:
+            topology = templates.of_node(node, types).topology
+            words = FOR_CERTAIN if topology is not None else BY_TOTALS
+        except BadObject as problem:
+            # One odd group is no reason to say nothing about the others.
+            LOG.warning("Zones of node group %s are not usable: %s", group, problem)
+            topology, words = None, f"by totals: {problem}"
+        learnt[place] = GroupZones(topology, _key(topology), words)
+    return learnt[place]
 
 
 def _judged(
-    option: ExpansionOption, row: int, is_known: bool, pods: Mapping[int, int], counts: Mapping[int, Mapping[int, int]]
+    option: ExpansionOption, row: int, words: str, pods: Mapping[int, int], counts: Mapping[int, Mapping[int, int]]
 ) -> Judged:
     fitting = {shape: number for shape, number in pods.items() if counts[shape].get(row, 0) > 0}
     share = sum((Fraction(number, counts[shape][row]) for shape, number in fitting.items()), Fraction())
@@ -152,7 +171,7 @@ def _judged(
         admitted = min(number, counts[shape][row] * max(0, option.count))
     elif share > option.count:
         admitted = int(admitted * Fraction(max(0, option.count)) / share)
-    return Judged(option, admitted, FOR_CERTAIN if is_known else BY_TOTALS)
+    return Judged(option, admitted, words)
 
 
 def _key(topology: NodeTopology | None) -> TemplateKey:

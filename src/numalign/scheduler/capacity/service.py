@@ -4,11 +4,13 @@
 pod's profile decide once which nodes may take such a pod at all; the engine then counts how many of them fit. Where
 plugins look at other pods, ports or volumes, the next pod may be refused earlier, and the count is an upper bound.
 Shapes are counted some at a time, and the event loop runs other tasks in between: each shape's answer is of one
-moment."""
+moment. A reason takes a hundred times as long as a count, so a scheduler that serves requests gives the reasons of a
+limited number of nodes (`SERVED`)."""
 
 from __future__ import annotations
 
 import asyncio
+import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -25,6 +27,7 @@ from numalign.api.schedulerconfig.configuration import Configuration
 from numalign.placement.capacity import count, gang, reasons
 from numalign.placement.capacity.count import Bound, ShapeCount
 from numalign.placement.capacity.gang import Room
+from numalign.placement.capacity.reasons import CountReasons
 from numalign.placement.explain import wording
 from numalign.placement.kernels.block import Rows
 from numalign.placement.kernels.plan import ZONES
@@ -39,9 +42,11 @@ from numalign.scheduler.capacity.messages import (
     PlacedPods,
     ShapeCapacity,
     ShapeRequest,
+    TemplateRequest,
     TogetherAnswer,
     ZonePods,
 )
+from numalign.scheduler.capacity.templates import InstanceTypes
 from numalign.scheduler.choose import filtering
 from numalign.scheduler.choose.cluster import Cluster
 from numalign.scheduler.choose.filtering import Refused
@@ -49,6 +54,8 @@ from numalign.scheduler.profiles import Profile
 
 AT_ONCE: Final = 16
 """Shapes that are counted before the event loop runs other tasks."""
+LISTED_AT_ONCE: Final = 2_000
+"""Answers of single nodes that are made for them."""
 WALKED_AT_ONCE: Final = 200
 """Pods that are placed by the row model for them."""
 MOST_SHAPES: Final = 1_000
@@ -60,6 +67,18 @@ NAMES: Final[Mapping[Bound | None, BoundName]] = {
     Bound.AT_MOST: "at-most",
     None: "unknown",
 }
+
+
+class CapacityLimits(Struct, frozen=True, kw_only=True):
+    """What a request may cost a process that has other work."""
+
+    reasons: int
+    """Groups of nodes, for each shape, whose reason is given."""
+    listed: int
+    """Answers of single nodes in one response."""
+
+
+SERVED: Final = CapacityLimits(reasons=64, listed=250_000)
 
 
 class AskedShape(Struct, frozen=True):
@@ -87,27 +106,36 @@ class CountedNodes(Struct, frozen=True, kw_only=True):
 class CapacityService:
     """Counts on one cluster."""
 
-    def __init__(self, cluster: Cluster, profiles: Mapping[str, Profile], config: Configuration) -> None:
-        """`profiles`: by scheduler name; pods of other names are counted by the first one."""
-        self._cluster, self._profiles, self._config = cluster, profiles, config
+    def __init__(
+        self,
+        cluster: Cluster,
+        profiles: Mapping[str, Profile],
+        config: Configuration,
+        limits: CapacityLimits | None = None,
+    ) -> None:
+        """`profiles`: by scheduler name; pods of other names are counted by the first one. `limits`: None where nothing
+        else waits for this process."""
+        self._cluster, self._profiles, self._config, self._limits = cluster, profiles, config, limits
 
     async def answer(self, request: CapacityRequest) -> CapacityResponse:
         """BadObject if the request cannot be answered."""
         shapes = list(asked_shapes(request.shapes))
         if len(request.templates) > MOST_TEMPLATES:
             raise BadObject("CapacityRequest", "", "templates", f"has more than {MOST_TEMPLATES:,}; split the request")
-        made = templates.scratch(
-            self._config,
-            [
-                templates.made(each, each.name or f"template-{number}", self._cluster)
-                for number, each in enumerate(request.templates)
-            ],
-        )
-        beside = CapacityService(made.cluster, made.profiles, self._config)
+        types, named = InstanceTypes(self._cluster), dict[str, TemplateRequest]()
+        for number, each in enumerate(request.templates):
+            name = each.name or f"template-{number}"
+            if name in named:
+                raise BadObject("CapacityRequest", name, f"templates[{number}].name", "is the name of an earlier one")
+            named[name] = each
+        made = templates.scratch(self._config, [templates.made(each, name, types) for name, each in named.items()])
+        beside = CapacityService(made.cluster, made.profiles, self._config, self._limits)
         rows = self._rows(request.nodes, only_templates=bool(request.templates))
-        answers = []
-        for first in range(0, len(shapes), AT_ONCE):
-            some = shapes[first : first + AT_ONCE]
+        listed = len(request.templates) + (0 if request.summary else len(rows))
+        self._check_size(len(shapes), listed)
+        answers, at_once = [], max(1, min(AT_ONCE, LISTED_AT_ONCE // max(1, listed)))
+        for first in range(0, len(shapes), at_once):
+            some = shapes[first : first + at_once]
             own, others = self.counted(some, rows), beside.counted(some, None)
             for shape, here, there in zip(some, own, others, strict=True):
                 answers.append(
@@ -122,7 +150,19 @@ class CapacityService:
                 )
             await asyncio.sleep(0)
         together = self.together(shapes, rows) if request.all_or_nothing else None
-        return CapacityResponse(shapes=tuple(answers), all_or_nothing=together, notes=made.notes)
+        notes = (*made.notes, *self._left_out(answers))
+        return CapacityResponse(shapes=tuple(answers), all_or_nothing=together, notes=notes)
+
+    def _check_size(self, shapes: int, listed: int) -> None:
+        most = self._limits.listed if self._limits is not None else None
+        if most is not None and shapes * listed > most:
+            why = f"asks for {shapes * listed:,} answers of single nodes, and {most:,} are given; ask for a summary, "
+            raise BadObject("CapacityRequest", "", "nodes", f"{why}fewer shapes or fewer nodes")
+
+    def _left_out(self, answers: Iterable[ShapeCapacity]) -> Iterator[str]:
+        lacking = any(not group.reason for each in answers for group in (*each.nodes, *each.templates))
+        if self._limits is not None and lacking:
+            yield LIMITED.format(groups=self._limits.reasons)
 
     def counted(self, shapes: Sequence[AskedShape], rows: Rows | None) -> list[CountedNodes]:
         """BadObject if a pod's annotations make no sense."""
@@ -136,28 +176,38 @@ class CapacityService:
 
     def nodes(self, counted: CountedNodes) -> Iterator[NodeCapacity]:
         """Nodes with the same answer together, in the order of the rows."""
-        engine, found = self._cluster.engine, counted.found
-        why = reasons.of(engine, found)
-        groups: dict[tuple[int, str], list[int]] = {}
+        why, groups = reasons.of(self._cluster.engine, counted.found), self._groups(counted)
+        explained = set(groups)
+        if self._limits is not None:
+            explained = set(heapq.nlargest(self._limits.reasons, groups, key=lambda key: len(groups[key])))
+        for key, places in groups.items():
+            yield self._answer(counted, places, why if key in explained else None)
+
+    def _groups(self, counted: CountedNodes) -> dict[tuple[int, str], list[int]]:
+        """Places of rows with the same answer."""
+        found, groups = counted.found, dict[tuple[int, str], list[int]]()
         for place, row in enumerate(found.rows.tolist()):
             key = int(found.which[place]), counted.refused.get(row, "")
             groups.setdefault(key, []).append(place)
-        for (_, refused), places in groups.items():
-            place = places[0]
-            names = tuple(engine.names[row] for row in found.rows[places].tolist())
-            if refused:
-                yield NodeCapacity(nodes=names, reason=refused)
-                continue
-            zones, spread = count.zone_ids(engine, int(found.rows[place])), found.spread[place].tolist()
-            bounded = counted.is_bounded and found.counts[place] > 0
-            yield NodeCapacity(
-                nodes=names,
-                count=int(found.counts[place]),
-                bound=NAMES[_limited(Bound(found.bounds[place]), is_bounded=bounded)],
-                zones=tuple(ZonePods(zones[at], pods) for at, pods in enumerate(spread[:ZONES]) if pods),
-                across_zones=spread[ZONES],
-                reason=wording.sentence(why.reason(place)),
-            )
+        return groups
+
+    def _answer(self, counted: CountedNodes, places: Sequence[int], why: CountReasons | None) -> NodeCapacity:
+        """`why`: None where the reason is not given."""
+        engine, found, place = self._cluster.engine, counted.found, places[0]
+        row = int(found.rows[place])
+        names = tuple(engine.names[row] for row in found.rows[places].tolist())
+        if row in counted.refused:
+            return NodeCapacity(nodes=names, reason=counted.refused[row])
+        zones, spread = count.zone_ids(engine, row), found.spread[place].tolist()
+        bounded = counted.is_bounded and found.counts[place] > 0
+        return NodeCapacity(
+            nodes=names,
+            count=int(found.counts[place]),
+            bound=NAMES[_limited(Bound(found.bounds[place]), is_bounded=bounded)],
+            zones=tuple(ZonePods(zones[at], pods) for at, pods in enumerate(spread[:ZONES]) if pods),
+            across_zones=spread[ZONES],
+            reason=wording.sentence(why.reason(place)) if why is not None else "",
+        )
 
     def together(self, shapes: Sequence[AskedShape], rows: Rows | None) -> TogetherAnswer:
         """Whether all pods of the shapes find room at the same time."""
@@ -193,11 +243,12 @@ class CapacityService:
         ]
 
     def _most_common_reason(self, counted: CountedNodes) -> str:
-        groups = [each for each in self.nodes(counted) if each.reason]
+        groups = self._groups(counted)
         if not groups:
             return ""
-        largest = max(groups, key=lambda each: len(each.nodes))
-        return f" ({len(largest.nodes):,} nodes: {largest.reason})"
+        why = reasons.of(self._cluster.engine, counted.found)
+        largest = self._answer(counted, max(groups.values(), key=len), why)
+        return f" ({len(largest.nodes):,} nodes: {largest.reason})" if largest.reason else ""
 
     def number(self, pod: Pod) -> int:
         """Equal for pods that ask for the same, whatever became of them; BadObject if the pod's annotations make no
@@ -226,7 +277,7 @@ class CapacityService:
             )
         return CountedNodes(found=found, refused=refused, is_bounded=_looks_around(profile, pod))
 
-    def _rows(self, chosen: NodeChoice | None, *, only_templates: bool) -> Rows | None:
+    def _rows(self, chosen: NodeChoice | None, *, only_templates: bool) -> Rows:
         if chosen is None:
             return np.zeros(0, np.int32) if only_templates else self._with_nodes()
         known = self._cluster.engine.rows
@@ -250,6 +301,7 @@ class CapacityService:
 
 NO_ROOM: Final = "the nodes do not have room for all of the pods"
 NOT_FOUND: Final = "no arrangement was found that holds in every order of arrival; not all were tried"
+LIMITED: Final = "reasons are given for {groups} groups of nodes of each shape; name nodes to get theirs"
 BOUNDED: Final = "the zones have room; affinity, spreading, ports or volumes may refuse some of the pods"
 
 

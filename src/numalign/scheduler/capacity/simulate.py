@@ -21,6 +21,7 @@ from numalign.api.schedulerconfig.configuration import Configuration
 from numalign.placement.capacity import count, reasons
 from numalign.placement.explain import wording
 from numalign.scheduler.capacity import templates
+from numalign.scheduler.capacity.templates import InstanceTypes, TemplateNode
 from numalign.scheduler.choose import filtering
 from numalign.scheduler.choose.cluster import Cluster
 from numalign.scheduler.extender.protocol import ExtenderArgs, FilterResult, HostPriority, NodeList, name_of
@@ -59,19 +60,34 @@ class Simulation:
     def _answers(self, asked: ExtenderArgs, *, scored: bool) -> dict[str, NodeAnswer]:
         if asked.nodes is None:
             raise BadObject("ExtenderArgs", asked.pod.metadata.name, "Nodes", NO_NODES)
-        nodes = [decode.decode(Node, each) for each in asked.nodes.items]
-        known = [each.metadata.name for each in nodes if self._cluster.has_node(each.metadata.name)]
-        new = [templates.of_node(each, self._cluster) for each in nodes if each.metadata.name not in known]
-        found = _judged(self._cluster, self._profile(self._profiles, asked.pod), asked.pod, known, scored=scored)
+        types, found = InstanceTypes(self._cluster), dict[str, NodeAnswer]()
+        known, new = list[str](), list[TemplateNode]()
+        for each in asked.nodes.items:
+            try:
+                node = _named(decode.decode(Node, each))
+                if self._cluster.has_node(node.metadata.name):
+                    known.append(node.metadata.name)
+                else:
+                    new.append(templates.of_node(node, types))
+            except BadObject as problem:
+                # One odd node is no reason to say nothing about the others.
+                found[name_of(each)] = NodeAnswer(reason=str(problem))
+        found |= _judged(self._cluster, self._profile(self._profiles, asked.pod), asked.pod, known, scored=scored)
         if new:
             made = templates.scratch(self._config, new)
             names = [each.node.metadata.name for each in new]
             found |= _judged(made.cluster, self._profile(made.profiles, asked.pod), asked.pod, names, scored=scored)
-        return {each.metadata.name: found[each.metadata.name] for each in nodes}
+        return {name: found[name] for name in map(name_of, asked.nodes.items)}
 
     @staticmethod
     def _profile(profiles: Mapping[str, Profile], pod: Pod) -> Profile:
         return profiles.get(pod.spec.scheduler_name) or next(iter(profiles.values()))
+
+
+def _named(node: Node) -> Node:
+    if not node.metadata.name:
+        raise BadObject("Node", "", "metadata.name", "is empty")
+    return node
 
 
 def _judged(cluster: Cluster, profile: Profile, pod: Pod, names: list[str], *, scored: bool) -> dict[str, NodeAnswer]:

@@ -7,6 +7,7 @@ on it. A node that nothing is known about has no report, and its totals alone de
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -76,10 +77,41 @@ def scratch(config: Configuration, templates: Iterable[TemplateNode], *, compile
             cluster.report(written, 0.0)
         notes += [each.note] if each.note else []
     profiles = {each.scheduler_name: stock.profile(each) for each in config.profiles}
-    return ScratchCluster(cluster, profiles, tuple(notes))
+    return ScratchCluster(cluster, profiles, tuple(dict.fromkeys(notes)))
 
 
-def made(asked: TemplateRequest, name: str, cluster: Cluster) -> TemplateNode:
+class InstanceTypes:
+    """The instance types that nodes of the cluster have, for one request."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._made: dict[str, TemplateNode] = {}
+
+    @cached_property
+    def _nodes(self) -> dict[str, str]:
+        """By instance type, the first node by name that has a report."""
+        cluster, found = self._cluster, dict[str, str]()
+        for name in sorted(cluster.engine.rows):
+            node = cluster.node_named(name)
+            kind = node.metadata.labels.get(INSTANCE_TYPE, "") if node is not None else ""
+            is_reported = cluster.report_of(name) is not None and not cluster.engine.lacks_report(name)
+            if kind and kind not in found and is_reported:
+                found[kind] = name
+        return found
+
+    def like(self, instance_type: str) -> TemplateNode | None:
+        """A node of this type as if it were empty; None: no such node has a report."""
+        name = self._nodes.get(instance_type, "")
+        node, written = self._cluster.node_named(name), self._cluster.report_of(name)
+        if node is None or written is None:
+            return None
+        if name not in self._made:
+            note = f"zones of instance type {instance_type} as node {name} has them"
+            self._made[name] = TemplateNode(_cleared(node), emptied(normalise.normalise(written)), note)
+        return self._made[name]
+
+
+def made(asked: TemplateRequest, name: str, types: InstanceTypes) -> TemplateNode:
     """BadObject if the template names nothing that is known."""
     given = [each for each in (asked.machine, asked.instance_type, asked.topology) if each]
     if len(given) != 1:
@@ -92,14 +124,14 @@ def made(asked: TemplateRequest, name: str, cluster: Cluster) -> TemplateNode:
         kubelet = _kubelet(asked, name)
         own = asked.node or node_of(kubelet)
         return TemplateNode(_renamed(own, name), report.of(name, kubelet, kubelet.initial()))
-    found = like_instance_type(asked.instance_type, cluster)
+    found = types.like(asked.instance_type)
     if found is None:
         why = f"no node with a report has the label {INSTANCE_TYPE}={asked.instance_type}; give machine or topology"
         raise BadObject("Template", name, "instanceType", why)
     return structs.replace(found, node=_renamed(asked.node or found.node, name))
 
 
-def of_node(node: Node, cluster: Cluster) -> TemplateNode:
+def of_node(node: Node, types: InstanceTypes) -> TemplateNode:
     """A Node of an autoscaler's template: its zones by its own annotations, else by its instance type, else unknown.
 
     BadObject if an annotation makes no sense."""
@@ -111,7 +143,7 @@ def of_node(node: Node, cluster: Cluster) -> TemplateNode:
         kubelet = _kubelet(asked, name)
         return TemplateNode(node, report.of(name, kubelet, kubelet.initial()))
     instance_type = node.metadata.labels.get(INSTANCE_TYPE, "")
-    found = like_instance_type(instance_type, cluster) if instance_type else None
+    found = types.like(instance_type) if instance_type else None
     return TemplateNode(node) if found is None else structs.replace(found, node=node)
 
 
@@ -123,19 +155,6 @@ def _fields(text: str, name: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise BadObject("Node", name, f"metadata.annotations[{KUBELET}]", "is not a JSON object")
     return found
-
-
-def like_instance_type(instance_type: str, cluster: Cluster) -> TemplateNode | None:
-    """A node of the cluster of this instance type as if it were empty; None: no such node has a report."""
-    for name in sorted(cluster.engine.rows):
-        node = cluster.node_named(name)
-        if node is None or node.metadata.labels.get(INSTANCE_TYPE) != instance_type:
-            continue
-        written = cluster.report_of(name)
-        if written is not None and not cluster.engine.lacks_report(name):
-            note = f"zones of instance type {instance_type} as node {name} has them"
-            return TemplateNode(_cleared(node), emptied(normalise.normalise(written)), note)
-    return None
 
 
 def emptied(topology: NodeTopology) -> NodeTopology:

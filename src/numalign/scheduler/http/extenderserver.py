@@ -27,7 +27,7 @@ from numalign.process.http.connection import Connection, Pending
 from numalign.process.http.limits import Limits
 from numalign.process.http.messages import TEXT, Request, Response
 from numalign.process.serve import Guard, PageRequest
-from numalign.scheduler.capacity.service import CapacityService
+from numalign.scheduler.capacity.service import SERVED, CapacityService
 from numalign.scheduler.capacity.simulate import Simulation
 from numalign.scheduler.choose.cluster import Cluster
 from numalign.scheduler.extender.extender import Extender
@@ -58,7 +58,7 @@ class Questions(msgspec.Struct, frozen=True):
 
 def questions(cluster: Cluster, profiles: Mapping[str, Profile], config: Configuration) -> Questions:
     """About this cluster. `profiles`: by scheduler name; pods of other names are counted by the first one."""
-    return Questions(CapacityService(cluster, profiles, config), Simulation(cluster, profiles, config))
+    return Questions(CapacityService(cluster, profiles, config, SERVED), Simulation(cluster, profiles, config))
 
 
 class ExtenderServer:

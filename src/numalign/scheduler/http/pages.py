@@ -20,7 +20,7 @@ from numalign.kube.resources import PODS
 from numalign.process import log, metrics
 from numalign.process.serve import Health, Page, PageRequest, PageResponse
 from numalign.scheduler import settings
-from numalign.scheduler.capacity.service import CapacityService
+from numalign.scheduler.capacity.service import SERVED, CapacityService
 from numalign.scheduler.http import capacitypage
 from numalign.scheduler.main import Scheduler
 from numalign.scheduler.metrics import resource_lines
@@ -68,7 +68,7 @@ def pages(scheduler: Scheduler, config: Configuration, election: Election | None
 
 def posts(scheduler: Scheduler) -> dict[str, Page]:
     """The pages that answer POST requests."""
-    service = CapacityService(scheduler.cluster, scheduler.profiles, scheduler.config)
+    service = CapacityService(scheduler.cluster, scheduler.profiles, scheduler.config, SERVED)
 
     async def capacity(asked: PageRequest) -> PageResponse:
         if not scheduler.watched.has_synced:

@@ -36,7 +36,7 @@ from numalign.process.serve import Guard, Mounted
 from numalign.process.traces import Collector
 from numalign.scheduler import settings
 from numalign.scheduler.capacity.expander import Expander
-from numalign.scheduler.capacity.service import CapacityService
+from numalign.scheduler.capacity.service import SERVED, CapacityService
 from numalign.scheduler.compile import when_large
 from numalign.scheduler.events.podtraces import Tracing
 from numalign.scheduler.extender.extender import Extender, ExtenderSettings
@@ -190,7 +190,7 @@ def record(scheduler: Scheduler, tape: Tape, recording: Recording, clock: Clock)
 
 def answer_provisioning_requests(scheduler: Scheduler, terms: ProvisioningTerms, client: Client) -> None:
     """Makes the scheduler answer ProvisioningRequests while it leads."""
-    counting = CapacityService(scheduler.cluster, scheduler.profiles, scheduler.config)
+    counting = CapacityService(scheduler.cluster, scheduler.profiles, scheduler.config, SERVED)
     made = Provisioner(client, counting, scheduler.cluster.world, scheduler.watched.synced, scheduler.leads, terms)
     scheduler.while_leading["provisioning"] = made.run
 

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from msgspec import Struct, structs
@@ -107,12 +107,11 @@ class Provisioner:
         requests = list(self._current())
         self._forget(requests)
         bound = self._bound() if requests else {}
-        booked: list[AskedShape] = []
-        waiting = []
+        promised, waiting = list[ProvisioningRequest](), list[ProvisioningRequest]()
         for request in requests:
             match self._state(request):
                 case State.BOOKED:
-                    booked = await self._kept(request, booked, bound.get(_name(request), []))
+                    promised.append(request)
                 case State.LAPSED:
                     await self._write(request, answers.lapsed())
                 case State.OVERDUE:
@@ -123,7 +122,7 @@ class Provisioner:
                     pass
                 case BadObject() as problem:
                     await self._write(request, answers.failed("InvalidParameters", str(problem)))
-        now = self._clock.now()
+        booked, now = await self._bookings(promised, bound), self._clock.now()
         for request in waiting:
             if self._attempts.setdefault(request.metadata.uid, Attempts()).due <= now:
                 booked = await self._counted(request, booked, bound.get(_name(request), []))
@@ -163,16 +162,39 @@ class Provisioner:
 
     # Bookings
 
-    async def _kept(self, request: ProvisioningRequest, booked: list[AskedShape], bound: list[Pod]) -> list[AskedShape]:
-        """The bookings with this one, if there is still room for it."""
-        uid = request.metadata.uid
+    async def _bookings(
+        self, promised: Iterable[ProvisioningRequest], bound: Mapping[Name, list[Pod]]
+    ) -> list[AskedShape]:
+        """The pods of bookings that still hold and have no node yet."""
+        wanted = [
+            (request, pods, shapes)
+            for request in promised
+            for pods in (bound.get(_name(request), []),)
+            if (shapes := self._still_open(request, pods)) is not None
+        ]
+        together = merged(each for _, _, shapes in wanted for each in shapes)
+        if not together or self._counting.room(together).fits != "no":
+            self._doubtful.clear()
+            return together
+        booked: list[AskedShape] = []
+        for request, pods, shapes in wanted:
+            booked = await self._kept(request, booked, pods, shapes)
+            await asyncio.sleep(0)
+        return booked
+
+    def _still_open(self, request: ProvisioningRequest, bound: Iterable[Pod]) -> list[AskedShape] | None:
+        """None where a template was deleted, as Kueue does with those of workloads that run."""
         try:
-            together = merged([*booked, *self._open(request, bound)])
+            return self._open(request, bound)
         except BadObject:
-            # A template that was deleted, as Kueue does with those of workloads that run.
-            return booked
-        answer = self._counting.room(together)
-        if answer.fits != "no":
+            return None
+
+    async def _kept(
+        self, request: ProvisioningRequest, booked: list[AskedShape], bound: list[Pod], shapes: list[AskedShape]
+    ) -> list[AskedShape]:
+        """The bookings with this one, if there is still room for it."""
+        uid, together = request.metadata.uid, merged([*booked, *shapes])
+        if self._counting.room(together).fits != "no":
             self._doubtful.pop(uid, None)
             return together
         since = self._doubtful.setdefault(uid, self._clock.now())
@@ -185,13 +207,19 @@ class Provisioner:
         """The pods of the request that have no node yet. BadObject where a template is missing or makes no sense."""
         shapes = list(self._shapes(request))
         numbers = [self._counting.number(each.pod) for each in shapes]
-        there = Counter(self._counting.number(pod) for pod in bound)
+        there = Counter(self._numbers(bound))
         left = []
         for shape, number in zip(shapes, numbers, strict=True):
             gone = min(shape.replicas, there[number])
             there[number] -= gone
             left.append(structs.replace(shape, replicas=shape.replicas - gone))
         return [each for each in left if each.replicas]
+
+    def _numbers(self, pods: Iterable[Pod]) -> Iterator[int]:
+        """Pods that cannot be read use up no booking."""
+        for pod in pods:
+            with contextlib.suppress(BadObject):
+                yield self._counting.number(pod)
 
     def _shapes(self, request: ProvisioningRequest) -> Iterator[AskedShape]:
         asked = [self._shape(request, number) for number in range(len(request.spec.pod_sets))]

@@ -135,3 +135,17 @@ def test_negative_and_huge_numbers_of_nodes_are_no_reason_to_fail() -> None:
     groups = {"wide": node("w", 16, zones=(8, 8))}
     assert asked(request(groups, {"wide": -1}, SIXES)) == {}
     assert set(asked(request(groups, {"wide": (1 << 31) - 1}, SIXES))) == {"wide"}
+
+
+def test_a_group_with_an_annotation_that_makes_no_sense_counts_by_its_totals_and_spoils_no_other() -> None:
+    notes = protobuf.entries({templates.MACHINE: "unheard-of"})
+    odd = protobuf.encode_message(
+        {
+            "metadata": {"name": "o", "annotations": notes},
+            "status": {"allocatable": amounts(cpu="16", memory="64Gi", pods="110")},
+        },
+        NODE,
+    )
+    found = asked(request({"odd": odd, "wide": node("w", 16, zones=(8, 8))}, {"odd": 2, "wide": 2}, SIXES))
+    assert set(found) == {"odd", "wide"}
+    assert "4 of 4 pods fit on 2 new node(s), by totals: " in found["odd"]

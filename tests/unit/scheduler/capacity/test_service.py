@@ -14,8 +14,9 @@ from numalign.api.decode.structs import encode
 from numalign.api.errors import BadObject
 from numalign.api.nrt import normalise
 from numalign.scheduler import main
+from numalign.scheduler.capacity import service
 from numalign.scheduler.capacity.messages import CapacityRequest, CapacityResponse
-from numalign.scheduler.capacity.service import MOST_SHAPES, CapacityService
+from numalign.scheduler.capacity.service import LIMITED, MOST_SHAPES, CapacityLimits, CapacityService
 from tests import placing
 from tests.placing import Placing
 from tests.unit.placement.test_engine import node, report
@@ -32,10 +33,10 @@ def cluster(**nodes: int) -> Placing:
     return made
 
 
-def asked(known: Placing, **request: Any) -> CapacityResponse:
+def asked(known: Placing, limits: CapacityLimits | None = None, **request: Any) -> CapacityResponse:
     config = main.defaults()
-    service = CapacityService(known.cluster, {known.profile.name: known.profile}, config)
-    return asyncio.run(service.answer(decode.decode(CapacityRequest, request)))
+    counting = CapacityService(known.cluster, {known.profile.name: known.profile}, config, limits)
+    return asyncio.run(counting.answer(decode.decode(CapacityRequest, request)))
 
 
 def test_counts_with_zones_and_reasons_for_groups_of_equal_nodes() -> None:
@@ -127,6 +128,10 @@ BAD = {
     "too many shapes": ({"shapes": [{"requests": GUARANTEED}] * (MOST_SHAPES + 1)}, "split the request"),
     "a template of nothing": ({"shapes": [{"requests": GUARANTEED}], "templates": [{}]}, "exactly one of machine"),
     "an unknown machine": ({"shapes": [{"requests": GUARANTEED}], "templates": [{"machine": "x"}]}, "known are 2x16"),
+    "one name twice": (
+        {"shapes": [{"requests": GUARANTEED}], "templates": [{"name": "t", "machine": "2x16"}] * 2},
+        "is the name of an earlier one",
+    ),
     "replicas": ({"shapes": [{"requests": GUARANTEED, "replicas": -1}]}, "replicas"),
 }
 
@@ -140,3 +145,46 @@ def test_bad_requests_say_what_is_wrong(request_: dict[str, Any], why: str) -> N
 def test_huge_amounts_fit_nowhere() -> None:
     (found,) = asked(cluster(a=8), shapes=[{"requests": {"cpu": "9E", "memory": "9E"}}]).shapes
     assert (found.count, found.bound) == (0, "exact")
+
+
+def test_a_scheduler_that_serves_gives_the_reasons_of_the_largest_groups_of_nodes_and_says_so() -> None:
+    known = cluster(a=7, b=8, c=16, d=16)
+    few = CapacityLimits(reasons=1, listed=100)
+    shape = {"name": "six", "requests": GUARANTEED}
+    answer = asked(known, few, shapes=[shape])
+    (found,) = answer.shapes
+    assert [(each.nodes, bool(each.reason)) for each in found.nodes] == [
+        (("a",), False),
+        (("b",), False),
+        (("c", "d"), True),
+    ]
+    assert (found.count, answer.notes) == (12, (LIMITED.format(groups=1),))
+    named = asked(known, few, shapes=[shape], nodes={"names": ["a"]})
+    assert (bool(named.shapes[0].nodes[0].reason), named.notes) == (True, ())
+
+
+def test_a_response_that_would_be_too_large_is_refused_unless_a_summary_is_asked_for() -> None:
+    known, few = cluster(a=8, b=8), CapacityLimits(reasons=1, listed=3)
+    shapes = [{"requests": GUARANTEED}] * 2
+    with pytest.raises(BadObject, match="asks for 4 answers of single nodes, and 3 are given"):
+        asked(known, few, shapes=shapes)
+    assert [each.count for each in asked(known, few, shapes=shapes, summary=True).shapes] == [4, 4]
+
+
+def test_a_large_request_is_answered_some_shapes_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scheduler decides about pods in between."""
+    monkeypatch.setattr(service, "LISTED_AT_ONCE", 4)
+    known, turns = cluster(a=8, b=8), list[int]()
+    shapes = [{"requests": GUARANTEED}] * 8
+
+    async def answered() -> int:
+        config = main.defaults()
+        counting = CapacityService(known.cluster, {known.profile.name: known.profile}, config)
+        answering = asyncio.ensure_future(counting.answer(decode.decode(CapacityRequest, {"shapes": shapes})))
+        while not answering.done():
+            turns.append(1)
+            await asyncio.sleep(0)
+        return len(answering.result().shapes)
+
+    assert asyncio.run(answered()) == 8
+    assert len(turns) >= 4

@@ -82,9 +82,25 @@ def test_scores_are_those_of_the_zones() -> None:
         ({templates.MACHINE: "2x16", templates.KUBELET: "[]"}, "is not a JSON object"),
     ],
 )
-def test_annotations_that_make_no_sense_are_named(annotations: dict[str, str], why: str) -> None:
-    with pytest.raises(BadObject, match=why):
-        simulation(cluster(a=8)).filter(question(whole("new", annotations=annotations)))
+def test_annotations_that_make_no_sense_are_the_reason_of_their_node_alone(
+    annotations: dict[str, str], why: str
+) -> None:
+    odd, plain = whole("odd", annotations=annotations), whole("plain", cpus=8)
+    found = simulation(cluster(a=8)).filter(question(odd, plain, cpu=4))
+    assert set(found.failed_and_unresolvable_nodes) == {"odd"}
+    assert why in found.failed_and_unresolvable_nodes["odd"]
+    assert found.nodes is not None
+    assert [each["metadata"]["name"] for each in found.nodes.items] == ["plain"]
+
+
+@pytest.mark.parametrize(
+    "odd", [{}, {"metadata": {}}, {"metadata": {"name": 7}}, {"metadata": {"name": "x"}, "status": 7}]
+)
+def test_a_node_that_cannot_be_read_is_no_reason_to_say_nothing_about_the_others(odd: dict[str, Any]) -> None:
+    found = simulation(cluster(a=8)).filter(question(odd, whole("a"), cpu=4))
+    assert found.nodes is not None
+    assert [each["metadata"]["name"] for each in found.nodes.items] == ["a"]
+    assert len(found.failed_and_unresolvable_nodes) == 1
 
 
 def test_names_are_no_question_for_a_simulation() -> None:
