@@ -116,9 +116,15 @@ class CapacityService:
         """`profiles`: by scheduler name; pods of other names are counted by the first one. `limits`: None where nothing
         else waits for this process."""
         self._cluster, self._profiles, self._config, self._limits = cluster, profiles, config, limits
+        self._turn = asyncio.Lock()
+        """Requests are answered one after the other, so that many of them delay other work no more than one does."""
 
     async def answer(self, request: CapacityRequest) -> CapacityResponse:
         """BadObject if the request cannot be answered."""
+        async with self._turn:
+            return await self._answered(request)
+
+    async def _answered(self, request: CapacityRequest) -> CapacityResponse:
         shapes = list(asked_shapes(request.shapes))
         if len(request.templates) > MOST_TEMPLATES:
             raise BadObject("CapacityRequest", "", "templates", f"has more than {MOST_TEMPLATES:,}; split the request")

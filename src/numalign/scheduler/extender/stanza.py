@@ -11,8 +11,10 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from numalign.api import errors
 from numalign.api.decode import fields
 from numalign.api.errors import BadObject
+from numalign.api.objects import resourcenames
 from numalign.api.objects.pod import DEFAULT_SCHEDULER
 from numalign.api.schedulerconfig import configuration, pluginargs
 
@@ -82,6 +84,9 @@ def merged(document: object, source: str, options: ExtenderOptions) -> Document:
             continue
         if options.bind and item.at("bindVerb").given:
             raise item.at("bindVerb").bad("kube-scheduler allows one extender to bind; use --no-bind for this one")
+        for managed in fields.items(item.at("managedResources")) if item.at("managedResources").given else ():
+            if fields.text(managed.at("name")) in options.resources:
+                raise managed.at("name").bad("is managed by this extender, too; kube-scheduler allows one of them")
         others.append(item.value)
     return {**fields.named(config), EXTENDERS: [*others, stanza(options, beside_others=bool(others))]}
 
@@ -95,4 +100,11 @@ def checked(options: ExtenderOptions) -> ExtenderOptions:
         raise BadObject("extender config", options.url, "--certificate-authority", why)
     if bool(options.certificate) != bool(options.key):
         raise BadObject("extender config", options.url, "--client-certificate", "and --client-key go together")
+    if not (fields.seconds(options.timeout) or 0) > 0:
+        why = f"{errors.echo(options.timeout)} is not a length of time; write one like 2s or 500ms"
+        raise BadObject("extender config", options.url, "--timeout", why)
+    for name in options.resources:
+        if not resourcenames.is_extended(name) or options.resources.count(name) > 1:
+            why = f"{errors.echo(name)} is not an extended resource, like example.com/gpu, or is given twice"
+            raise BadObject("extender config", options.url, "--managed-resource", why)
     return options

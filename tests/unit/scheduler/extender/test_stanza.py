@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from numalign.api.errors import BadObject
 from numalign.scheduler import settings
@@ -62,6 +63,11 @@ def test_merging_twice_changes_nothing_more() -> None:
         (ExtenderOptions(url="somewhere"), "--url"),
         (ExtenderOptions(url=URL, authority="a", certificate="b"), "--client-certificate"),
         (ExtenderOptions(url=URL, authority="a", key="b"), "--client-certificate"),
+        (ExtenderOptions(url=URL, authority="a", timeout="2"), "--timeout"),
+        (ExtenderOptions(url=URL, authority="a", timeout="0s"), "--timeout"),
+        (ExtenderOptions(url=URL, authority="a", timeout="-1s"), "--timeout"),
+        (ExtenderOptions(url=URL, authority="a", resources=("cpu",)), "--managed-resource"),
+        (ExtenderOptions(url=URL, authority="a", resources=("a.com/b", "a.com/b")), "--managed-resource"),
     ],
 )
 def test_options_that_would_be_unsafe_or_useless_are_refused(options: ExtenderOptions, field: str) -> None:
@@ -79,6 +85,14 @@ def test_a_file_of_another_kind_is_refused(odd: object) -> None:
 def test_two_extenders_that_bind_are_refused() -> None:
     with pytest.raises(BadObject, match="--no-bind"):
         stanza.merged(document({"urlPrefix": "https://other", "bindVerb": "b"}), "file", SAFE)
+
+
+def test_a_resource_that_another_extender_manages_is_refused() -> None:
+    other = {"urlPrefix": "https://other", "managedResources": [{"name": "example.com/gpu"}]}
+    options = structs.replace(SAFE, resources=("example.com/gpu",))
+    with pytest.raises(BadObject, match="is managed by this extender, too"):
+        stanza.merged(document(other), "file", options)
+    assert stanza.merged(document(other), "file", SAFE)["extenders"][0] == other
 
 
 def test_the_extender_reads_its_own_defaults() -> None:
