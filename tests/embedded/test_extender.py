@@ -1,10 +1,13 @@
-"""The real kube-scheduler with our extender: it schedules, and no kubelet rejects what it binds."""
+"""The real kube-scheduler with our extender: it schedules, and no kubelet rejects what it binds.
+
+KUBE_SCHEDULER names the program of another version."""
 
 from __future__ import annotations
 
 import contextlib
 import http.client
 import json
+import os
 import ssl
 import subprocess
 import urllib.error
@@ -114,7 +117,8 @@ def answers(url: str, keys: Keys, body: bytes = b'{"Pod":{},"NodeNames":[]}', pa
 
 def command(folder: Path, up: Up, keys: Keys, url: str, option: str) -> list[str]:
     """kube-scheduler, configured as `numalign extender config` says."""
-    program = kubectl.program("kube-scheduler")
+    other = os.environ.get("KUBE_SCHEDULER")
+    program = Path(other) if other else kubectl.program("kube-scheduler")
     require(program, "Go, to build kube-scheduler")
     existing = folder / "before.yaml"
     connection = {"kubeconfig": str(up.kubeconfig), "qps": 500, "burst": 1000}

@@ -94,6 +94,49 @@ def test_the_pod_keeps_its_name_its_kubeconfig_and_what_does_not_concern_the_pro
     assert host.config.read_bytes() == CONFIG
 
 
+FLAGS = "    - --bind-address=127.0.0.1\n"
+
+
+def with_flags(host: Places, *flags: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The container of our manifest where kube-scheduler has these flags, and those that are left out."""
+    given = "".join(f'    - "{flag}"\n' for flag in flags)
+    host.manifest.write_bytes(STOCK.replace(FLAGS.encode(), given.encode()))
+    left_out = staticpod.install(host, IMAGE, CONFIG).left_out
+    (container,) = pod(host)["spec"]["containers"]
+    return container, left_out
+
+
+@pytest.mark.parametrize(
+    "flags, served, probed",
+    [
+        ((), ["--bind-address=127.0.0.1", "--port=10259"], ("127.0.0.1", 10259)),
+        (("--bind-address=0.0.0.0",), ["--bind-address=0.0.0.0", "--port=10259"], ("127.0.0.1", 10259)),
+        (("--bind-address=::", "--secure-port=7000"), ["--bind-address=::", "--port=7000"], ("::1", 7000)),
+        (("--bind-address", "10.0.0.5"), ["--bind-address=10.0.0.5", "--port=10259"], ("10.0.0.5", 10259)),
+    ],
+)
+def test_monitoring_finds_the_metrics_where_kube_scheduler_served_them(
+    host: Places, flags: tuple[str, ...], served: list[str], probed: tuple[str, int]
+) -> None:
+    container, left_out = with_flags(host, *flags)
+    assert [each for each in container["command"] if each.startswith(("--bind-address", "--port"))] == served
+    asked = container["livenessProbe"]["httpGet"]
+    assert ((asked["host"], asked["port"]), left_out) == (probed, ())
+
+
+def test_a_certificate_of_the_host_is_served_as_before(host: Places) -> None:
+    container, left_out = with_flags(host, "--tls-cert-file=/pki/s.crt", "--tls-private-key-file=/pki/s.key")
+    assert container["command"][-2:] == ["--tls-certificate=/pki/s.crt", "--tls-key=/pki/s.key"]
+    assert "--tls-self-signed" not in container["command"]
+    assert left_out == ()
+
+
+def test_flags_that_numalign_does_not_take_over_are_named_also_by_a_second_run(host: Places) -> None:
+    _, left_out = with_flags(host, "--config=/etc/kubernetes/profiles.yaml", "--feature-gates=A=true", "--v=4")
+    assert left_out == ("--config=/etc/kubernetes/profiles.yaml", "--feature-gates=A=true")
+    assert staticpod.install(host, IMAGE, CONFIG) == staticpod.Outcome("unchanged", left_out=left_out)
+
+
 def test_the_folder_that_the_kubelet_watches_holds_one_manifest(host: Places) -> None:
     staticpod.install(host, IMAGE, CONFIG)
     assert [each.name for each in host.manifest.parent.iterdir()] == ["kube-scheduler.yaml"]

@@ -8,10 +8,13 @@ The manifest is replaced by a rename, so the kubelet sees either the old or the 
 watched folder: the kubelet would run it. A record beside it holds the checksums of both files. Whatever does not match
 it was changed by another program, and is refused instead of overwritten."""
 
+from __future__ import annotations
+
 import copy
 import hashlib
 import os
 import stat
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -35,7 +38,25 @@ ROLE: Final = "numalign:kube-scheduler"
 MARK: Final = "numalign.io/replaces"
 VOLUME: Final = "numalign"
 PORT: Final = 10259
-KUBECONFIG_FLAG: Final = "--kubeconfig="
+LOOPBACK: Final = "127.0.0.1"
+SELF_SIGNED: Final = ("--tls-self-signed",)
+TAKEN_OVER: Final = frozenset(
+    {
+        "kubeconfig",
+        "bind-address",
+        "secure-port",
+        "tls-cert-file",
+        "tls-private-key-file",
+        # These say what numalign does anyway.
+        "authentication-kubeconfig",
+        "authorization-kubeconfig",
+        "client-ca-file",
+        "leader-elect",
+        "profiling",
+        "v",
+    }
+)
+"""Flags of kube-scheduler whose meaning stays."""
 LARGEST: Final = 1 << 20
 PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
 
@@ -82,6 +103,8 @@ class Outcome(Struct, frozen=True):
 
     action: str
     files: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    """Flags of kube-scheduler that numalign does not take over."""
 
 
 class Status(Struct, frozen=True):
@@ -100,9 +123,9 @@ def install(places: Places, image: str, config: bytes, *, replace_backup: bool =
     elif record is not None and manifest != _content(places.backup) and not replace_backup:
         why = "is not the manifest that was backed up; if kubeadm wrote a new one, give --replace-backup"
         raise _bad(places.manifest, why)
-    wanted = rewritten(original, image, places)
+    wanted, left_out = rewritten(original, image, places), flags_left_out(original)
     if manifest == wanted and _content(places.config) == config and record is not None:
-        return Outcome("unchanged")
+        return Outcome("unchanged", left_out=left_out)
     mode = record.mode if record is not None and _is_ours(manifest) else stat.S_IMODE(places.manifest.stat().st_mode)
     places.backup.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     # In this order: at every moment either the original is in place or its backup is complete.
@@ -113,7 +136,7 @@ def install(places: Places, image: str, config: bytes, *, replace_backup: bool =
     _put(places.config, config, 0o644)
     _put(places.manifest, wanted, mode)
     files = tuple(str(each) for each in (places.manifest, places.config, places.backup))
-    return Outcome("configured" if _is_ours(manifest) else "installed", files)
+    return Outcome("configured" if _is_ours(manifest) else "installed", files, left_out)
 
 
 def restore(places: Places, *, force: bool = False) -> Outcome:
@@ -155,7 +178,8 @@ def rewritten(manifest: bytes, image: str, places: Places) -> bytes:
     """Our manifest, from kube-scheduler's. What does not concern the program stays: labels, priority, requests."""
     tree = copy.deepcopy(_pod(manifest, str(places.manifest)))
     container, spec = _container(tree, str(places.manifest)), tree["spec"]
-    kubeconfig = kubeconfig_of(container)
+    flags = _flags(container)
+    place = Listening.of(flags)
     spec.setdefault("hostNetwork", True)
     meta = tree["metadata"]
     meta["annotations"] = (meta.get("annotations") or {}) | {MARK: POD}
@@ -165,13 +189,13 @@ def rewritten(manifest: bytes, image: str, places: Places) -> bytes:
         "numalign",
         "scheduler",
         "run",
-        f"--kubeconfig={kubeconfig}",
+        f"--kubeconfig={flags.get('kubeconfig', KUBECONFIG)}",
         f"--config={places.folder}/{places.config.name}",
-        "--bind-address=127.0.0.1",
-        f"--port={PORT}",
+        f"--bind-address={place.address}",
+        f"--port={place.port}",
         # As kube-scheduler: probes and monitoring of kubeadm clusters ask by TLS, and other users of the host get in
         # with a token only.
-        "--tls-self-signed",
+        *place.certificate,
     ]
     container.pop("args", None)
     # The kubeconfig is root's. Root without capabilities reads its own files and no others.
@@ -182,7 +206,7 @@ def rewritten(manifest: bytes, image: str, places: Places) -> bytes:
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
     }
-    _probe(container)
+    _probe(container, place)
     _mount(container, spec, places.folder)
     import yaml
 
@@ -197,19 +221,53 @@ def rights_of_user() -> list[dict[str, Any]]:
     return rights.roles(rights.Holder("User", USER), beyond, name=ROLE)
 
 
-def kubeconfig_of(container: dict[str, Any]) -> str:
-    """The kubeconfig that kube-scheduler is started with."""
-    words = [*(container.get("command") or ()), *(container.get("args") or ())]
-    given = [word.removeprefix(KUBECONFIG_FLAG) for word in words if word.startswith(KUBECONFIG_FLAG)]
-    return str(given[-1]) if given else KUBECONFIG
+class Listening(Struct, frozen=True):
+    """Where kube-scheduler serves metrics and probes: monitoring may come from other hosts."""
+
+    address: str
+    port: int
+    certificate: tuple[str, ...]
+
+    @classmethod
+    def of(cls, flags: Mapping[str, str]) -> Listening:
+        files = flags.get("tls-cert-file", ""), flags.get("tls-private-key-file", "")
+        certificate = (f"--tls-certificate={files[0]}", f"--tls-key={files[1]}") if all(files) else SELF_SIGNED
+        port = flags.get("secure-port", "")
+        return cls(
+            flags.get("bind-address") or LOOPBACK, int(port) if port.isdecimal() and int(port) else PORT, certificate
+        )
+
+    @property
+    def probed(self) -> str:
+        """The address that the kubelet of the host reaches."""
+        return {"0.0.0.0": LOOPBACK, "::": "::1"}.get(self.address, self.address)
 
 
-def _probe(container: dict[str, Any]) -> None:
+def flags_left_out(manifest: bytes) -> tuple[str, ...]:
+    """Flags of kube-scheduler that say what numalign's own configuration has to say."""
+    flags = _flags(_container(_pod(manifest, FILE), FILE))
+    return tuple(f"--{name}={value}" for name, value in flags.items() if name not in TAKEN_OVER)
+
+
+def _flags(container: dict[str, Any]) -> dict[str, str]:
+    """What kube-scheduler is started with; the last one of each name counts."""
+    words = [str(each) for each in (*(container.get("command") or ()), *(container.get("args") or ()))]
+    found: dict[str, str] = {}
+    for number, word in enumerate(words):
+        name, equals, value = word.lstrip("-").partition("=")
+        if not word.startswith("-"):
+            continue
+        following = words[number + 1] if number + 1 < len(words) else "-"
+        found[name] = value if equals else "true" if following.startswith("-") else following
+    return found
+
+
+def _probe(container: dict[str, Any], place: Listening) -> None:
     """Newer versions of kubeadm name the port, which goes with the container's ports."""
     for name in PROBES:
         asked = objects.at(container, name, "httpGet")
         if asked:
-            asked |= {"scheme": "HTTPS", "port": PORT, "host": "127.0.0.1"}
+            asked |= {"scheme": "HTTPS", "port": place.port, "host": place.probed}
     container.pop("ports", None)
 
 

@@ -248,9 +248,12 @@ def install(
     if not skip_rights:
         _grant(kubeconfig or _administrator(host.host_root), context)
     done = staticpod.install(host.places, image, config.encode(), replace_backup=replace_backup)
+    for flag in done.left_out:
+        output.warn(f"{staticpod.POD} was started with {flag}, which numalign does not read; say it in the values")
     words = "every control-plane host needs this; `numalign deploy detect` counts them"
     if fmt is not Format.TABLE:
-        return output.show(output.structured({"action": done.action, "files": done.files, "note": words}, fmt))
+        said = {"action": done.action, "files": done.files, "leftOut": done.left_out, "note": words}
+        return output.show(output.structured(said, fmt))
     output.show("\n".join([done.action, *done.files, words]))
 
 
