@@ -325,8 +325,8 @@ class Scheduler:
             await self.clock.sleep(TICK)
             self.intake.tick()
             self._summary.tick(self.clock.now(), is_synced=self.watched.has_synced, leads=self.leads())
-            if self.extender is not None:
-                self.extender.tick()
+            for _ in self.extender.tick() if self.extender is not None else ():
+                await asyncio.sleep(0)
 
 
 def _wakeups(profiles: Mapping[str, Profile], cluster: Cluster) -> dict[str, Wakeups]:

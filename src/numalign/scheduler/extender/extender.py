@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import compress, repeat
 from typing import Final
@@ -238,18 +238,23 @@ class Extender:
         if wakes:
             self._refused.improved()
 
-    def tick(self) -> None:
-        """Ends charges of pods whose binding was not seen in time, and looks again at pods that were refused."""
-        now = self._clock.now()
-        self._charges.tick(now)
+    def tick(self) -> Iterator[None]:
+        """Ends charges of pods whose binding was not seen in time, and looks again at pods that were refused. Yields
+        after each of these, because questions of kube-scheduler must not wait for all of them."""
+        self._charges.tick(self._clock.now())
         waiting = self._cluster.waiting_elsewhere
-        for uid in self._refused.due(waiting, now):
+        for uid in self._refused.due(waiting, self._clock.now()):
+            pod = waiting.get(uid)
+            if pod is None or uid not in self._refused:
+                # It was bound, deleted or asked about meanwhile.
+                continue
             try:
-                self._revisit(waiting[uid], now)
+                self._revisit(pod, self._clock.now())
             except BadObject as problem:
                 # The pod was changed since kube-scheduler asked. The answer to the next question says what is wrong.
-                LOG.info("%s", problem, extra=about(pod=waiting[uid].metadata.full_name, uid=uid))
+                LOG.info("%s", problem, extra=about(pod=pod.metadata.full_name, uid=uid))
                 self._refused.drop(uid)
+            yield
 
     def _revisit(self, pod: Pod, now: float) -> None:
         """Nominates the pod to a node that admits it by now. kube-scheduler does not see that reports of zones change,

@@ -39,6 +39,9 @@ class RefusedPods:
         uid = pod.metadata.uid
         self._pods[uid] = RefusedPod(uid, pod.spec.priority, now)
 
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._pods
+
     def drop(self, uid: str) -> None:
         self._pods.pop(uid, None)
 

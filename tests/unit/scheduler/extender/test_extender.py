@@ -99,6 +99,10 @@ class Asked:
             raise errors.NotFound("get", target.words, 404, Status(message=f'pods "{target.name}" not found'))
         return pod
 
+    def tick(self) -> None:
+        for _ in self.extender.tick():
+            pass
+
     def told(self, pod: Pod) -> list[str]:
         """What the history of the pod says."""
         return [line.what for story in self.histories.of(pod.metadata.uid) for line in story.lines]
@@ -165,14 +169,14 @@ def test_a_refused_pod_is_nominated_as_soon_as_a_node_admits_it() -> None:
     """kube-scheduler does not see when a zone is free: it tries the pod when it sees the nomination."""
     asked = Asked("a")
     pod = refused(asked)
-    asked.extender.tick()
+    asked.tick()
     assert asked.nominated == {}
     cluster = asked.servers.cluster
     cluster.pod_gone(servers.on(trainer("p", gpus=4), "a"), asked.now)
-    asked.extender.tick()
+    asked.tick()
     assert asked.nominated == {}, "containers of a deleted pod may still run"
     asked.extender.improved(cluster.tick(asked.now + 1000))
-    asked.extender.tick()
+    asked.tick()
     assert asked.nominated == {"waiting": "a"}
     assert asked.passing(pod) == ("a",)
 
@@ -182,7 +186,7 @@ def test_a_refused_pod_that_is_bound_or_deleted_meanwhile_is_not_nominated() -> 
     asked.servers.cluster.pod_gone(refused(asked), asked.now)
     asked.servers.cluster.pod_gone(servers.on(trainer("p", gpus=4), "a"), asked.now)
     asked.extender.improved(asked.servers.cluster.tick(asked.now + 1000))
-    asked.extender.tick()
+    asked.tick()
     assert asked.nominated == {}
 
 
@@ -194,8 +198,27 @@ def test_of_refused_pods_the_most_important_is_nominated_and_the_room_is_given_o
     assert asked.passing(urgent) == ()
     asked.servers.cluster.pod_gone(servers.on(trainer("p", gpus=4), "a"), asked.now)
     asked.extender.improved(asked.servers.cluster.tick(asked.now + 1000))
-    asked.extender.tick()
+    asked.tick()
     assert asked.nominated == {"urgent": "a"}
+
+
+def test_questions_are_answered_between_looks_at_refused_pods() -> None:
+    asked = Asked("a")
+    for name in ("p", "q"):
+        asked.servers.run(trainer(name, gpus=4))
+    first, second = trainer("first", gpus=4, priority=9), trainer("second", gpus=4)
+    for pod in (first, second):
+        asked.servers.cluster.waits_elsewhere(pod)
+        assert asked.passing(pod) == ()
+    for name in ("p", "q"):
+        asked.servers.cluster.pod_gone(servers.on(trainer(name, gpus=4), "a"), asked.now)
+    asked.extender.improved(asked.servers.cluster.tick(asked.now + 1000))
+    looks = asked.extender.tick()
+    next(looks)
+    assert asked.nominated == {"first": "a"}
+    assert asked.passing(second) == ("a",)
+    assert list(looks) == []
+    assert asked.nominated == {"first": "a"}, "kube-scheduler has the answer for the other one already"
 
 
 def test_a_refused_pod_that_becomes_unreadable_stalls_no_other_pod() -> None:
@@ -208,7 +231,7 @@ def test_a_refused_pod_that_becomes_unreadable_stalls_no_other_pod() -> None:
     asked.servers.cluster.waits_elsewhere(structs.replace(odd, metadata=meta))
     asked.servers.cluster.pod_gone(servers.on(trainer("p", gpus=4), "a"), asked.now)
     asked.extender.improved(asked.servers.cluster.tick(asked.now + 1000))
-    asked.extender.tick()
+    asked.tick()
     assert asked.nominated == {"waiting": "a"}
 
 
@@ -237,7 +260,7 @@ def test_the_end_of_a_charge_wakes_pods_that_this_process_schedules_itself() -> 
     asked.chosen(trainer("p", gpus=4))
     assert asked.woken == []
     asked.now += HOLD
-    asked.extender.tick()
+    asked.tick()
     assert {each.node for each in asked.woken} == {"a"}
 
 
@@ -304,10 +327,10 @@ def test_a_charge_ends_after_a_while_when_no_binding_is_seen() -> None:
     for name in ("p", "q"):
         asked.chosen(trainer(name, gpus=4))
     asked.now += HOLD - 1
-    asked.extender.tick()
+    asked.tick()
     assert asked.chosen(trainer("r", gpus=4)) == ""
     asked.now += 1
-    asked.extender.tick()
+    asked.tick()
     assert (asked.chosen(trainer("r", gpus=4)), asked.extender.held) == ("a", 1)
 
 
@@ -317,7 +340,7 @@ def test_a_binding_that_is_seen_keeps_the_charge() -> None:
         asked.chosen(trainer(name, gpus=4))
         asked.seen(trainer(name, gpus=4), "a")
     asked.now += 10 * HOLD
-    asked.extender.tick()
+    asked.tick()
     assert (asked.chosen(trainer("r", gpus=4)), asked.extender.held) == ("", 0)
 
 
@@ -376,7 +399,7 @@ def test_a_bind_writes_the_zones_that_the_pod_will_get(bound: list[tuple[str, An
     assert where == node
     assert annotations[placementannotation.NAME].startswith("v1;main=")
     asked.now += 10 * HOLD
-    asked.extender.tick()
+    asked.tick()
     assert asked.servers.cluster.assumed[pod.metadata.uid].is_bound, "it stays charged until the watch shows it"
 
 
@@ -419,7 +442,7 @@ def test_a_bind_that_fails_frees_the_zones_unless_the_pod_may_be_bound(
     asked.chosen(pod)
     assert asked.bind(pod, "a") == "the reason"
     asked.now += 10 * HOLD
-    asked.extender.tick()
+    asked.tick()
     assert (pod.metadata.uid in asked.servers.cluster.assumed) is stays
 
 
@@ -491,7 +514,7 @@ def test_a_pod_that_is_bound_stays_where_it_is_if_kube_scheduler_asks_again(
     other = "b" if node == "a" else "a"
     assert asked.choice(pod, other).error == PLACED.format(node=node)
     asked.now += 10 * HOLD
-    asked.extender.tick()
+    asked.tick()
     assert asked.servers.cluster.node_of(pod.metadata.uid) == node
     assert [asked.chosen(trainer(f"next-{number}", gpus=4)) for number in range(4)].count("") == 1
     assert [place for place, _ in bound] == [node]
@@ -537,7 +560,7 @@ def test_a_pod_stays_charged_for_as_long_as_kube_scheduler_may_prepare_its_volum
     asked.chosen(pod)
     for later, stays in ((10 * HOLD, True), (PREPARING, False)):
         asked.now += later
-        asked.extender.tick()
+        asked.tick()
         assert (pod.metadata.uid in asked.servers.cluster.assumed) is stays
 
 

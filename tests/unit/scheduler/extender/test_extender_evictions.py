@@ -40,7 +40,7 @@ def refused(asked: Asked, name: str = "high", gpus: int = 2, priority: int = 100
 
 def later(asked: Asked, seconds: float = STOCK_FIRST) -> None:
     asked.now += seconds
-    asked.extender.tick()
+    asked.tick()
 
 
 def test_victims_of_one_zone_are_evicted_and_the_pod_is_nominated() -> None:
