@@ -190,7 +190,7 @@ class Scheduler:
             wake=self.cycle.wake,
             clears_rejected=own.delete_rejected_pods,
             improved=self._improved,
-            follows_nominations=setup.extender is not None,
+            answers=setup.extender is not None,
             tap=parts.tap,
             **shared,
         )

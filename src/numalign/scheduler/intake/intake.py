@@ -22,7 +22,7 @@ from numalign.kubelet import refusals
 from numalign.placement.decisions import Wake, WakeCause
 from numalign.placement.explain import wording
 from numalign.process.log import about
-from numalign.scheduler import metrics
+from numalign.scheduler import metrics, placementannotation
 from numalign.scheduler.choose import stormguard
 from numalign.scheduler.choose.cluster import Cluster
 from numalign.scheduler.choose.stormguard import StormGuard
@@ -61,18 +61,18 @@ class Intake:
         wake: Callable[[], None],
         clears_rejected: bool = False,
         improved: Callable[[list[Wake]], None] = lambda _: None,
-        follows_nominations: bool = False,
+        answers: bool = False,
         histories: PodHistories = SILENT,
         tap: Callable[[str, Change[Any], float], None] = lambda resource, change, now: None,
     ) -> None:
         """`clears_rejected`: delete pods of ours that their kubelet rejected. `improved`: called like the queue with
-        nodes on which a waiting pod may fit now. `follows_nominations`: room is kept for nominated pods of other
-        schedulers, too. `tap` sees each change before it is applied, with its resource."""
+        nodes on which a waiting pod may fit now. `answers`: an extender answers about pods of other schedulers, so room
+        is kept for those that are nominated, too. `tap` sees each change before it is applied, with its resource."""
         self._cluster, self._queue, self._profiles = cluster, queue, profiles
         self._publisher, self._rejections, self._metrics = publisher, rejections, counts
         self._clock, self._wake, self._clears_rejected = clock, wake, clears_rejected
         self._histories, self._improved = histories, improved
-        self._follows_nominations, self._tap = follows_nominations, tap
+        self._answers, self._tap = answers, tap
         self._devices = DeviceReports()
 
     def guarded(self, resource: str, handler: Callable[[Change[T]], None]) -> Callable[[Change[T]], None]:
@@ -157,7 +157,7 @@ class Intake:
     def _pod_waiting(self, pod: Pod, *, is_new: bool) -> None:
         uid, now = pod.metadata.uid, self._clock.now()
         if pod.spec.scheduler_name not in self._profiles:
-            if self._follows_nominations:
+            if self._answers:
                 self._queue.follow(pod, now)
             return self._cluster.waits_elsewhere(pod)
         if pod.status.is_finished:
@@ -200,7 +200,8 @@ class Intake:
         if is_first_look or not refusals.is_rejection(pod):
             return
         profile = self._profiles.get(pod.spec.scheduler_name)
-        self._metrics.rejections.add(pod.status.reason, metrics.OURS if profile is not None else metrics.OTHERS)
+        is_ours = profile is not None or self._is_of_extender(pod)
+        self._metrics.rejections.add(pod.status.reason, metrics.OURS if is_ours else metrics.OTHERS)
         if self._clears_rejected and profile is not None:
             self._publisher.cleared(pod.metadata)
         shape = self._cluster.engine.shape(pod).number
@@ -210,8 +211,13 @@ class Intake:
             self._turned_away(pod, shape)
         else:
             self._record(pod, podhistory.REJECTED, node=pod.spec.node_name, why=pod.status.reason)
-            if replicas is not None:
-                self._rejections.rejected(replicas, pod.spec.node_name, pod.status.reason, now)
+            like = shape if is_ours and profile is None else replicas
+            if like is not None:
+                self._rejections.rejected(like, pod.spec.node_name, pod.status.reason, now)
+
+    def _is_of_extender(self, pod: Pod) -> bool:
+        """Whether our extender bound the pod for kube-scheduler."""
+        return self._answers and placementannotation.NAME in pod.metadata.annotations
 
     def _turned_away(self, pod: Pod, shape: int) -> None:
         node, reason = pod.spec.node_name, pod.status.reason

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any, cast
 
 import pytest
+from msgspec import structs
 
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.pod import Pod
 from numalign.api.objects.workloads import Namespace
 from numalign.kube.watch.store import Change
+from numalign.scheduler import placementannotation
 from numalign.scheduler.choose.stormguard import MEMORY, StormGuard
 from numalign.scheduler.events.publish import Publisher
 from numalign.scheduler.intake.intake import Intake
@@ -39,7 +41,7 @@ class RecordingPublisher:
 
 
 class Taken:
-    def __init__(self, *nodes: str, clears: bool = False) -> None:
+    def __init__(self, *nodes: str, clears: bool = False, answers: bool = False) -> None:
         self.cluster, self.queue = Servers(*nodes).cluster, waitingpods.queue()
         self.published, self.guard, self.counts, self.woken = RecordingPublisher(), StormGuard(), Metrics(), 0
         self.now_ = 0.0
@@ -53,6 +55,7 @@ class Taken:
             clock=cast(Any, self),
             wake=self._wake,
             clears_rejected=clears,
+            answers=answers,
         )
 
     def now(self) -> float:
@@ -147,6 +150,17 @@ def test_a_rejected_pod_is_deleted_only_where_people_want_that(clears: bool, del
     taken.pod(None, pod)
     taken.pod(pod, servers.on(pod, "a", phase="Failed", reason="TopologyAffinityError"))
     assert taken.published.deleted == deleted
+
+
+def test_a_rejected_pod_that_our_extender_bound_keeps_its_like_off_the_node() -> None:
+    taken = Taken("a", answers=True)
+    pod = trainer("p", schedulerName="default-scheduler")
+    taken.reject(
+        structs.replace(pod, metadata=structs.replace(pod.metadata, annotations={placementannotation.NAME: ""}))
+    )
+    assert taken.kept_off(pod) == ["node(s) turned away pods like this one (TopologyAffinityError)"]
+    assert taken.counts.rejections.values == {("TopologyAffinityError", "numalign"): 1.0}
+    assert taken.published.warnings == [], "kube-scheduler writes the Events of its pods"
 
 
 def test_a_profile_that_does_not_look_at_zones_has_no_storm_guard() -> None:
