@@ -1,5 +1,6 @@
 """Counts on a cluster of made-up nodes, and the expander on made-up node groups, measured in a process of its own."""
 
+import asyncio
 import gc
 import time
 from collections.abc import Callable
@@ -76,9 +77,14 @@ def _expanding(task: Task, engine: Engine) -> Callable[[], object]:
     options = [{"group": each["key"], "count": 3, "pod_bytes": pods} for each in nodes]
     body = protobuf.encode_message({"options": options, "node_bytes": nodes}, REQUEST)
     expander = Expander(clusters.Cluster(engine, ClusterState()), Settings())
-    if not expander.best_options(expandermessages.decode_request(body)):
+    loop = asyncio.new_event_loop()
+
+    def answered() -> object:
+        return loop.run_until_complete(expander.best_options(expandermessages.decode_request(body)))
+
+    if not answered():
         raise RuntimeError("groups that help no pod measure nothing")
-    return lambda: expander.best_options(expandermessages.decode_request(body))
+    return answered
 
 
 def _node(described: Cluster, number: int, task: Task) -> bytes:

@@ -210,9 +210,10 @@ class NetworkServer:
         certificate: tuple[bytes, bytes] | None,
         *services: Service,
         largest: int = LARGEST_MESSAGE,
+        at_once: int = AT_ONCE,
     ) -> None:
-        """`certificate`: chain and key in PEM; None: without TLS. `largest`: bytes of a message. OSError where the port
-        is taken."""
+        """`certificate`: chain and key in PEM; None: without TLS. `largest`: bytes of a message. `at_once`: calls; more
+        of them are refused. OSError where the port is taken."""
         import grpc
         from grpc import aio
 
@@ -221,7 +222,7 @@ class NetworkServer:
             ("grpc.max_send_message_length", largest),
             ("grpc.so_reuseport", 0),
         )
-        self._server = aio.server(options=options, maximum_concurrent_rpcs=AT_ONCE)
+        self._server = aio.server(options=options, maximum_concurrent_rpcs=at_once)
         self._server.add_generic_rpc_handlers(tuple(map(_handlers, services)))
         host, port = address
         place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -9,11 +9,12 @@ and an estimate for others."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 from msgspec import Struct, structs
@@ -35,8 +36,12 @@ from numalign.scheduler.capacity.templates import InstanceTypes
 from numalign.scheduler.choose.cluster import Cluster
 
 LOG: Final = logging.getLogger(__name__)
+T = TypeVar("T")
 MOST_PODS: Final = 8_192
-"""Pods that are remembered by their bytes."""
+"""Different pods of a request; as many are remembered by their bytes."""
+MOST_OPTIONS: Final = 1_000
+AT_ONCE: Final = 64
+"""Pods, groups or shapes before other tasks have a turn."""
 MOST_TEMPLATES: Final = 512
 """Node templates at which the scratch engine is made anew."""
 FOR_CERTAIN, BY_TOTALS = "as their kubelets will place them", "by totals, because nothing is known about their zones"
@@ -74,17 +79,26 @@ class Expander:
         self._engine = Engine(settings)
         self._rows: dict[TemplateKey, int] = {}
         self._pods: BoundedCache[bytes, Pod] = BoundedCache(MOST_PODS)
+        self._turn = asyncio.Lock()
+        """Requests are answered one after the other, while other tasks run: clients are not authenticated."""
 
-    def best_options(self, request: ExpansionRequest) -> list[Judged]:
+    async def best_options(self, request: ExpansionRequest) -> list[Judged]:
         """The options to keep; empty: no group would help. BadObject or BadProtobuf if the request makes no sense."""
+        if len(request.options) > MOST_OPTIONS:
+            raise BadObject("BestOptionsRequest", "", "options", f"has more than {MOST_OPTIONS:,} node groups")
+        async with self._turn:
+            return await self._best(request)
+
+    async def _best(self, request: ExpansionRequest) -> list[Judged]:
         if len(self._rows) > MOST_TEMPLATES:
             self._engine, self._rows = Engine(self._settings), {}
         if self._cluster.engine.kernel is not self._engine.kernel:
             self._engine.warm()
         learnt, types = dict[str, GroupZones](), InstanceTypes(self._cluster)
-        rows = [self._row(option, request.nodes, learnt, types) for option in request.options]
-        asked = [Counter(map(self._shape, option.pods)) for option in request.options]
-        counts = self._counts({shape for each in asked for shape in each}, sorted({row for row, _ in rows}))
+        rows = [self._row(each, request.nodes, learnt, types) async for each in _unhurried(request.options)]
+        shapes = await self._shapes(request.options)
+        asked = [Counter(shapes[each].number for each in option.pods) for option in request.options]
+        counts = await self._counts(shapes.values(), sorted({row for row, _ in rows}))
         judged = [
             _judged(option, row, words, own, counts)
             for option, (row, words), own in zip(request.options, rows, asked, strict=True)
@@ -92,23 +106,33 @@ class Expander:
         most = max((each.admitted for each in judged), default=0)
         return [each for each in judged if each.admitted == most and most > 0]
 
-    def _counts(self, shapes: set[int], rows: Sequence[int]) -> dict[int, Mapping[int, int]]:
+    async def _counts(self, shapes: Iterable[Shape], rows: Sequence[int]) -> dict[int, Mapping[int, int]]:
         """By shape and row."""
-        known = [self._engine.known_shapes[number] for number in sorted(shapes)]
-        found = count.count(self._engine, known, np.array(rows, np.int32))
-        return {
-            shape.number: dict(zip(each.rows.tolist(), each.counts.tolist(), strict=True))
-            for shape, each in zip(known, found, strict=True)
-        }
+        known = sorted({each.number: each for each in shapes}.values(), key=lambda each: each.number)
+        counts: dict[int, Mapping[int, int]] = {}
+        for first in range(0, len(known), AT_ONCE):
+            some = known[first : first + AT_ONCE]
+            found = count.count(self._engine, some, np.array(rows, np.int32))
+            for shape, each in zip(some, found, strict=True):
+                counts[shape.number] = dict(zip(each.rows.tolist(), each.counts.tolist(), strict=True))
+            await asyncio.sleep(0)
+        return counts
 
-    def _shape(self, data: bytes) -> int:
+    async def _shapes(self, options: Iterable[ExpansionOption]) -> dict[bytes, Shape]:
+        """By pod."""
+        pods = dict.fromkeys(each for option in options for each in option.pods)
+        if len(pods) > MOST_PODS:
+            raise BadObject("BestOptionsRequest", "", "options.pod", f"are more than {MOST_PODS:,} different pods")
+        return {each: self._shape(each) async for each in _unhurried(pods)}
+
+    def _shape(self, data: bytes) -> Shape:
         pod = self._pods.get(data)
         if pod is None:
             try:
                 pod = self._pods.keep(data, expandermessages.pod(data))
             except ValueError as problem:
                 raise BadObject("BestOptionsRequest", "", "options.pod", str(problem)) from None
-        return self._interned(pod).number
+        return self._interned(pod)
 
     def _interned(self, pod: Pod) -> Shape:
         """A pod whose annotations make no sense counts without them: one pod does not spoil the request."""
@@ -141,6 +165,14 @@ class Expander:
                 self._engine.apply(ReportSeen(templates.renamed(zones.topology, name), 0.0))
             self._rows[key] = self._engine.rows[name]
         return self._rows[key], zones.words
+
+
+async def _unhurried(things: Iterable[T]) -> AsyncIterator[T]:
+    """The things, with turns of other tasks in between."""
+    for number, each in enumerate(things):
+        if number % AT_ONCE == AT_ONCE - 1:
+            await asyncio.sleep(0)
+        yield each
 
 
 def _zones(group: str, node: Node, learnt: dict[str, GroupZones], types: InstanceTypes) -> GroupZones:

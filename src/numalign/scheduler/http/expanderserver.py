@@ -2,11 +2,12 @@
 
 `http.serving` listens with it. cluster-autoscaler verifies the server's certificate (`--grpc-expander-cert`) and shows
 none itself, so clients are not authenticated: the answer says nothing about pods or nodes of the cluster but which
-group is best. A request that cannot be read gets INVALID_ARGUMENT; cluster-autoscaler then goes on without the
-expander."""
+group is best, and a request takes a limited amount of memory and lets other tasks run. A request that cannot be read
+gets INVALID_ARGUMENT; cluster-autoscaler then goes on without the expander."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -22,6 +23,8 @@ LOG: Final = logging.getLogger(__name__)
 SERVICE: Final = "grpcplugin.Expander"
 LARGEST: Final = 64 << 20
 """Bytes of a request: every option has all of its pods."""
+CLIENTS: Final = 4
+"""Requests at a time; a cluster has one cluster-autoscaler that asks."""
 NOT_SYNCED: Final = "the caches of the scheduler are not synced yet"
 
 
@@ -38,7 +41,9 @@ async def serving(
         if not is_synced():
             raise rpc.CallFailed("UNAVAILABLE", NOT_SYNCED)
         try:
-            found = expander.best_options(expandermessages.decode_request(request))
+            # A thread, because a large request takes seconds; other tasks have their turns meanwhile.
+            asked = await asyncio.to_thread(expandermessages.decode_request, request)
+            found = await expander.best_options(asked)
         except (BadObject, BadProtobuf) as problem:
             raise rpc.CallFailed("INVALID_ARGUMENT", str(problem)) from None
         for each in found:
@@ -46,7 +51,7 @@ async def serving(
         return expandermessages.encode_response([(each.option, each.says) for each in found])
 
     service = rpc.Service(SERVICE, {"BestOptions": best_options})
-    server = rpc.NetworkServer(address, certificate, service, largest=LARGEST)
+    server = rpc.NetworkServer(address, certificate, service, largest=LARGEST, at_once=CLIENTS)
     await server.start()
     try:
         yield server.port

@@ -16,7 +16,7 @@ from numalign.api.decode.structs import encode
 from numalign.api.nrt import normalise
 from numalign.placement.settings import Settings
 from numalign.process import certificates
-from numalign.scheduler.capacity import templates
+from numalign.scheduler.capacity import expander, expandermessages, templates
 from numalign.scheduler.capacity.expander import Expander
 from numalign.scheduler.capacity.expandermessages import NODE, POD, REQUEST, RESPONSE
 from numalign.scheduler.http import expanderserver
@@ -62,8 +62,8 @@ async def answered(body: bytes, known: Placing, tls: bool = False, is_synced: bo
     """By group that is kept, what is said about it; over a real connection."""
     pair = certificates.self_signed(("localhost",), datetime.now(UTC)) if tls else None
     made = (pair.certificate.encode(), pair.key.encode()) if pair is not None else None
-    expander = Expander(known.cluster, Settings())
-    async with expanderserver.serving(expander, ("127.0.0.1", 0), made, lambda: is_synced) as port:
+    answerer = Expander(known.cluster, Settings())
+    async with expanderserver.serving(answerer, ("127.0.0.1", 0), made, lambda: is_synced) as port:
         if made is None:
             channel = aio.insecure_channel(f"127.0.0.1:{port}")
         else:
@@ -149,3 +149,33 @@ def test_a_group_with_an_annotation_that_makes_no_sense_counts_by_its_totals_and
     found = asked(request({"odd": odd, "wide": node("w", 16, zones=(8, 8))}, {"odd": 2, "wide": 2}, SIXES))
     assert set(found) == {"odd", "wide"}
     assert "4 of 4 pods fit on 2 new node(s), by totals: " in found["odd"]
+
+
+def test_a_request_that_is_too_large_to_be_answered_in_time_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    groups = {name: node("w", 16, zones=(8, 8)) for name in ("one", "two")}
+    body = request(groups, dict.fromkeys(groups, 2), SIXES)
+    for limit, most in (("MOST_OPTIONS", 1), ("MOST_PODS", 3)):
+        with monkeypatch.context() as patch:
+            patch.setattr(expander, limit, most)
+            with pytest.raises(aio.AioRpcError) as refused:
+                asked(body)
+        assert refused.value.code().name == "INVALID_ARGUMENT"
+    assert set(asked(body)) == {"one", "two"}
+
+
+def test_other_tasks_run_while_a_large_request_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expander, "AT_ONCE", 2)
+    groups = {name: node("w", 16, zones=(8, 8)) for name in "abcdef"}
+    body, turns = request(groups, dict.fromkeys(groups, 2), SIXES), list[int]()
+
+    async def answering() -> int:
+        made = asyncio.ensure_future(
+            Expander(cluster(a=8).cluster, Settings()).best_options(expandermessages.decode_request(body))
+        )
+        while not made.done():
+            turns.append(1)
+            await asyncio.sleep(0)
+        return len(made.result())
+
+    assert asyncio.run(answering()) == 6
+    assert len(turns) > 4
