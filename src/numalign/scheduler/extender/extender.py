@@ -47,6 +47,7 @@ from numalign.scheduler.events import podhistory
 from numalign.scheduler.events.podhistory import SILENT, PodHistories
 from numalign.scheduler.events.publish import Publisher
 from numalign.scheduler.extender.charges import Charges
+from numalign.scheduler.extender.earliervictims import EarlierVictims
 from numalign.scheduler.extender.protocol import (
     BindingAnswer,
     BindingArgs,
@@ -119,7 +120,7 @@ class Extender:
         self._evicts, self._leads = settings.evicts, leads
         self._client, self._clock, self._rng = client, client.sender.clock, rng
         self._refused = RefusedPods(STOCK_FIRST if settings.evicts is Evicts.NUMALIGN else None)
-        self._charges = Charges(cluster, settings.hold, woken)
+        self._charges, self._earlier = Charges(cluster, settings.hold, woken), EarlierVictims(cluster)
 
     @property
     def held(self) -> int:
@@ -192,8 +193,9 @@ class Extender:
             return PreemptionResult()
         if not _concerns(profile, shape):
             return PreemptionResult({node: each for node, each in candidates.items() if each.pods})
-        if self._placed_on(pod.metadata.uid, tuple(candidates)):
-            # No pod is to end for one that has its place.
+        now = self._clock.now()
+        if self._placed_on(pod.metadata.uid, tuple(candidates)) or self._earlier.are_leaving(pod.metadata.uid, now):
+            # No pod is to end for one that has its place, or that gets it once its earlier victims are gone.
             return PreemptionResult()
         # The charge of an earlier question must not count as a pod that is there.
         self._charges.release(pod.metadata.uid)
@@ -208,6 +210,7 @@ class Extender:
             elif not any(self._charges.is_tentative(each.metadata.uid) for each in victims.pods):
                 pods = tuple(MetaPod(each.metadata.uid) for each in victims.pods)
                 found[name] = MetaVictims(pods, victims.violations)
+        self._earlier.put(pod.metadata.uid, [each.uids for each in found.values()], now)
         return PreemptionResult(found)
 
     async def bind(self, asked: BindingArgs) -> BindingAnswer:

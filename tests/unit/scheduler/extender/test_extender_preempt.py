@@ -14,6 +14,7 @@ from numalign.api.decode.structs import ENCODER
 from numalign.api.objects.pod import Pod
 from numalign.placement.explain import whatif
 from numalign.scheduler.choose.choose import Chosen
+from numalign.scheduler.extender.earliervictims import PATIENCE
 from numalign.scheduler.extender.protocol import MetaPod, MetaVictims, PreemptionArgs
 from tests.unit.scheduler import servers, waitingpods
 from tests.unit.scheduler.choose.test_plugins_budgets import budget
@@ -159,6 +160,24 @@ def test_a_pod_that_kube_scheduler_may_not_have_placed_there_is_no_victim() -> N
     for name in ("p", "q"):
         asked.seen(trainer(name, gpus=4, cpu="1"), "a")
     assert len(answer(asked, high(4), a=[])["a"].uids) == 1
+
+
+def test_no_other_victims_are_named_while_earlier_ones_leave() -> None:
+    """kube-scheduler looks for victims anew as soon as one of them is gone and totals are still short."""
+    asked = Asked("a")
+    for name in ("p", "q", "r", "s"):
+        asked.servers.run(trainer(name, gpus=2, cpu="1"), start_time=START)
+    pod = high(4)
+    (found,) = answer(asked, pod, a=[]).values()
+    first, second = found.uids
+    assert answer(asked, pod, a=[])["a"].uids == (first, second), "the earlier answer may not have arrived"
+    world = asked.servers.cluster.world
+    for gone in (first, second):
+        asked.servers.cluster.pod_gone(world.pods[gone].pod, asked.now)
+        assert answer(asked, pod, a=[]) == {}
+    assert answer(asked, structs.replace(pod, metadata=structs.replace(pod.metadata, uid="other")), a=[]) != {}
+    asked.now += PATIENCE
+    assert set(answer(asked, pod, a=[])) == {"a"}
 
 
 @settings(max_examples=60)
