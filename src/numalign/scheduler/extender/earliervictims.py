@@ -1,9 +1,10 @@
 """Remembers which victims were named for a pod, so that no others are evicted while these leave.
 
 kube-scheduler tries the pod again as soon as one of its victims is gone, and looks for victims anew where the totals of
-the node are still short. The room of the victim may not be certain by then: its containers may still run. So `extender`
-asks here first, and names no other victims until the earlier ones are gone for certain, or for a minute. Pure: `now` is
-an argument."""
+the node are still short. The room of the victim may not be certain by then: its containers may still run. Or the watch
+has not shown its end here, and kube-scheduler rejects an answer that names a pod which is gone. So `extender` asks here
+first, and names no victims for a second, and no others until the earlier ones are gone for certain, or for a minute.
+Pure: `now` is an argument."""
 
 from __future__ import annotations
 
@@ -15,6 +16,8 @@ from msgspec import Struct
 from numalign.api.caches import BoundedCache
 from numalign.scheduler.choose.cluster import Cluster
 
+PAUSE: Final = 1.0
+"""Seconds after an answer in which none is given: kube-scheduler waits as long before it repeats a failed attempt."""
 PATIENCE: Final = 60.0
 """Seconds after an answer in which its victims are expected to leave."""
 MOST: Final = 4_096
@@ -42,7 +45,8 @@ class EarlierVictims:
         answered = self._answered.get(uid)
         if answered is None or now >= answered.at + PATIENCE:
             return False
-        return any(self._has_left(each) and self._is_held(each) for each in answered.victims)
+        leaving = (self._has_left(each) and self._is_held(each) for each in answered.victims)
+        return now < answered.at + PAUSE or any(leaving)
 
     def _has_left(self, victims: Sequence[str]) -> bool:
         """Whether one of them is gone, or about to be."""

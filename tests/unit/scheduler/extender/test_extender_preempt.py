@@ -14,7 +14,7 @@ from numalign.api.decode.structs import ENCODER
 from numalign.api.objects.pod import Pod
 from numalign.placement.explain import whatif
 from numalign.scheduler.choose.choose import Chosen
-from numalign.scheduler.extender.earliervictims import PATIENCE
+from numalign.scheduler.extender.earliervictims import PATIENCE, PAUSE
 from numalign.scheduler.extender.protocol import MetaPod, MetaVictims, PreemptionArgs
 from tests.unit.scheduler import servers, waitingpods
 from tests.unit.scheduler.choose.test_plugins_budgets import budget
@@ -90,6 +90,7 @@ def test_budgets_are_respected_and_their_violations_counted() -> None:
     asked.servers.budgets.put(budget("web", 0))
     assert answer(asked, high(4), a=[]) == {"a": MetaVictims((MetaPod("uid-db"),), 0)}
     asked.servers.budgets.put(budget("db", 0, {"matchLabels": {"app": "db"}}))
+    asked.now += PAUSE
     (found,) = answer(asked, high(4), a=[]).values()
     assert found.violations == 1
 
@@ -130,6 +131,7 @@ def test_null_where_go_has_no_map_or_slice_is_read() -> None:
         }
         found = asked.extender.preempt(decode.decode(PreemptionArgs, json.dumps(body).encode()))
         assert list(found.node_name_to_meta_victims) == ["a"]
+        asked.now += PAUSE
     neither = decode.decode(PreemptionArgs, json.dumps({"Pod": body["Pod"]}).encode())
     assert asked.extender.preempt(neither).node_name_to_meta_victims == {}
 
@@ -170,6 +172,8 @@ def test_no_other_victims_are_named_while_earlier_ones_leave() -> None:
     pod = high(4)
     (found,) = answer(asked, pod, a=[]).values()
     first, second = found.uids
+    assert answer(asked, pod, a=[]) == {}, "one of them may be gone, and the watch lags"
+    asked.now += PAUSE
     assert answer(asked, pod, a=[])["a"].uids == (first, second), "the earlier answer may not have arrived"
     world = asked.servers.cluster.world
     for gone in (first, second):
