@@ -103,7 +103,7 @@ class Asked:
         for _ in self.extender.tick():
             pass
 
-    def told(self, pod: Pod) -> list[str]:
+    def history(self, pod: Pod) -> list[str]:
         """What the history of the pod says."""
         return [line.what for story in self.histories.of(pod.metadata.uid) for line in story.lines]
 
@@ -569,7 +569,7 @@ def test_the_history_of_a_pod_says_what_was_answered_about_it(bound: list[tuple[
     large, small = trainer("large", gpus=5), trainer("small")
     asked.chooses(large)
     asked.bind(small, *(asked.chooses(small) or ()))
-    assert asked.told(large) == ["unschedulable"]
-    assert asked.told(small) == ["node selected", "bound"]
+    assert asked.history(large) == ["unschedulable"]
+    assert asked.history(small) == ["node selected", "bound"]
     (entry,) = asked.histories.of(large.metadata.uid)[0].lines
     assert entry.about["why"] == f"0/1 nodes are available: 1 {TOO_LARGE}, even when empty)."
