@@ -174,6 +174,7 @@ CASES: Final[dict[str, tuple[Object, Release]]] = {
                     {"name": "gpu", "nodeSelector": {"gpu": "yes"}, "tolerations": [{"operator": "Exists"}]},
                     {"name": "old", "preset": "k3s", "configz": {"enabled": True}, "period": 1},
                     {"name": "rte", "mode": "rte", "exclude": {"*": ["memory"]}, "removeStartupTaint": True},
+                    {"name": "direct", "directMode": True},
                 ],
             }
         },

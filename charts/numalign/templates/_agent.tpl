@@ -49,6 +49,9 @@
 {{- if .removeStartupTaint -}}
 {{- $args = append $args "--remove-startup-taint" -}}
 {{- end -}}
+{{- if .directMode -}}
+{{- $args = concat $args (list "--direct-mode" (printf "--nri-socket=%s" .nriSocket)) -}}
+{{- end -}}
 {{- toJson $args -}}
 {{- end -}}
 
@@ -64,6 +67,9 @@
 {{- if not (hasPrefix (printf "%s/" $dir) (printf "%s/" $folder)) -}}
 {{- $files = append $files (dict "name" "pod-resources" "path" $folder) -}}
 {{- end -}}
+{{- end -}}
+{{- if .directMode -}}
+{{- $files = append $files (dict "name" "nri" "path" (dir .nriSocket) "type" "DirectoryOrCreate") -}}
 {{- end -}}
 {{- range $index, $each := .layout.hostPaths -}}
 {{- $files = append $files (dict "name" (printf "host-%d" $index) "path" $each.path "type" ($each.type | default "Directory")) -}}

@@ -13,6 +13,8 @@ from typing import Final, Protocol
 
 from msgspec import Struct, structs
 
+from numalign.agent.enforce.enforcer import Enforcer
+from numalign.agent.enforce.messages import Sandbox
 from numalign.agent.inventory.inventory import Inventory
 from numalign.agent.inventory.snapshot import Snapshot
 from numalign.agent.publish import startuptaint
@@ -69,6 +71,9 @@ class Metrics:
         self.problems = made.gauge("numalign_agent_problems", "Number of problems in the last snapshot.")
         self.stands_back = made.gauge(
             "numalign_agent_stands_back", "1 while another publisher owns the node's NodeResourceTopology, otherwise 0."
+        )
+        self.enforces = made.gauge(
+            "numalign_agent_enforces", "1 while the agent enforces decisions of direct mode, otherwise 0."
         )
         self.pruned = made.gauge("numalign_agent_pruned_attributes", "Number of attributes that the API server prunes.")
 
@@ -144,6 +149,8 @@ class Agent:
         self._last: NodeTopology | None = None
         """The last report that was to be published."""
         self._logged: dict[str, object] = {}
+        self.enforcer: Enforcer | None = None
+        """Of direct mode; None: this agent enforces nothing."""
         self.recorder = Recorder(client, Reporter(CONTROLLER, manner.instance))
         self.metrics = Metrics()
         self.metrics.watch(self.age, client.sender.metrics)
@@ -181,6 +188,7 @@ class Agent:
         self.metrics.seconds.observe(number=self._clock.now() - started)
         self._note(look)
         if look.inventory is not None and not look.unknown:
+            self._configure_enforcer(look.inventory)
             self._last = self._report(look.inventory)
         elif look.readings.podresources_error == "unavailable" and self._manner.mode == "own":
             # Other formats have no word for it.
@@ -198,8 +206,29 @@ class Agent:
             return None
         return structs.replace(last, facts=structs.replace(last.facts, kubelet_away=True)) if last else None
 
+    def _configure_enforcer(self, inventory: Inventory) -> None:
+        if self.enforcer is not None:
+            kubelet, held = inventory.kubelet, inventory.state.cpu
+            given = held.assignments if held is not None else {}
+            pinned = {(uid, name): cpus for uid, each in given.items() for name, cpus in each.items()}
+            self.enforcer.configure(kubelet.machine, kubelet.settings, pinned)
+            self.metrics.enforces.set(to=float(self.enforcer.can_enforce))
+
+    def report_failure(self, pod: Sandbox, container: str, why: str) -> None:
+        """A decision about this pod is not applied."""
+        regarding = ObjectReference(kind="Pod", api_version="v1", name=pod.name, namespace=pod.namespace, uid=pod.uid)
+        subject = f"the decision for container {container}" if container else "the decision"
+        note = f"{CONTROLLER} does not apply {subject}: {why}"
+        what = Occurrence(
+            regarding=regarding, reason="DecisionNotApplied", action="Enforcing", note=note, type="Warning"
+        )
+        LOG.warning("A decision is not applied: %s", why, extra=about(pod=f"{pod.namespace}/{pod.name}"))
+        self.recorder.record(what)
+
     def _report(self, inventory: Inventory) -> NodeTopology:
         report = inventory.report(self._name, self._manner.mode, self._manner.left_out)
+        if self.enforcer is not None:
+            report = self.enforcer.advertised(report, inventory.kubelet.machine, inventory.kubelet.settings)
         return report if self._manner.fingerprint else structs.replace(report, fingerprint=None)
 
     async def _settled(self, look: Snapshot) -> Snapshot:

@@ -16,6 +16,7 @@ from typing import Final
 from msgspec import Struct
 
 from numalign.agent.cycle import Agent
+from numalign.agent.enforce.enforcer import Enforcement, Enforcer
 from numalign.agent.inventory.podidentity import UidLookup
 from numalign.agent.inventory.readings import Sources
 from numalign.agent.inventory.snapshot import SnapshotReader
@@ -38,13 +39,22 @@ READY_WITHIN: Final = 3
 """Periods for which /readyz counts a report as recent."""
 
 
+def _enforcement(agent: Agent) -> str:
+    """One line where the agent enforces decisions, or would if it could."""
+    enforcer = agent.enforcer
+    if enforcer is None:
+        return ""
+    reason = enforcer.state.barred or enforcer.standing
+    return f"direct mode: {'off: ' + reason if reason else 'on'}\n"
+
+
 def status_pages(agent: Agent, period: float) -> dict[str, Page]:
     def readiness(_: PageRequest) -> PageResponse:
         age = agent.age()
         if agent.is_paused:
             return PageResponse("ok: publishing is paused by --no-publish\n")
         if age is not None and age <= READY_WITHIN * period:
-            return PageResponse(f"ok: the report was correct {age:.0f} s ago\n")
+            return PageResponse(f"ok: the report was correct {age:.0f} s ago\n{_enforcement(agent)}")
         other = agent.other
         standing = agent.standing
         reasons = [*standing.withheld, *filter(None, [standing.failure])]
@@ -62,6 +72,8 @@ def status_pages(agent: Agent, period: float) -> dict[str, Page]:
 LIMITS: Final = Limits(connections=4, connect_seconds=5.0, call_seconds=10.0)
 """The agent does nothing else while it waits for the API server, so the time limits are short (exporter spec, D-16)."""
 PODS: Final = "pods"
+ENFORCED: Final = "enforced"
+"""A decision was applied, or was not."""
 SHARE: Final = 0.0036
 """Share of a core that the agent may use on a busy node."""
 
@@ -105,6 +117,8 @@ class Setup(Struct, frozen=True, kw_only=True):
     """The kubelet's own server, to read its /configz; None: not read."""
     address: tuple[str, int] | None = None
     """The address of the pages; None: not served."""
+    enforcement: Enforcement | None = None
+    """How decisions of direct mode are enforced; None: not at all."""
 
 
 @contextlib.asynccontextmanager
@@ -144,6 +158,10 @@ async def run(setup: Setup, client: Client) -> None:
         looks, pods = await stack.enter_async_context(reader)
         waiting = await stack.enter_async_context(Triggers(files, Pace(period=setup.manner.period, share=SHARE)))
         agent = Agent(setup.node, client, setup.manner, looks, waiting)
+        if setup.enforcement is not None:
+            agent.enforcer = Enforcer(
+                setup.node, setup.enforcement, looks.sources.clock, partial(waiting.ask, ENFORCED), agent.report_failure
+            )
         if setup.address is not None:
             pages = serve.Pages(status_pages(agent, setup.manner.period))
             await stack.enter_async_context(serve.serving(pages, setup.address))
@@ -157,6 +175,8 @@ async def run(setup: Setup, client: Client) -> None:
             beside["kubelet"] = watch.follow(changed, clock)
             connections = ConnectionWatch(places.socket, places.plugin_folder)
             beside["connections"] = connections.follow(partial(watch.check, changed, clock), clock)
+        if agent.enforcer is not None:
+            beside["enforcer"] = agent.enforcer.run()
         await tasks.together(agent.run(), beside)
 
 

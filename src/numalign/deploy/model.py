@@ -285,6 +285,7 @@ class NodeGroup(Part, frozen=True, kw_only=True):
     period: Annotated[int, Meta(ge=1, le=300)] | UnsetType = UNSET
     exclude: Fragment | UnsetType = UNSET
     remove_startup_taint: bool | UnsetType = UNSET
+    direct_mode: bool | UnsetType = UNSET
     resources: Fragment | UnsetType = UNSET
     extra_args: list[str] | UnsetType = UNSET
     pod_annotations: Texts | UnsetType = UNSET
@@ -310,6 +311,9 @@ class Agent(Pods, frozen=True, kw_only=True):
     exclude: Fragment = {}
     """What the modes rte and nfd leave out, in the form of those programs."""
     remove_startup_taint: bool = False
+    direct_mode: bool = False
+    """Decisions of direct mode are enforced, where the kubelet's managers are off and the runtime has NRI."""
+    nri_socket: HostFile = "/var/run/nri/nri.sock"
     own_report_policy: bool = True
     """An agent may write the report of its own node alone; Kubernetes 1.32 and newer."""
     bind_address: str = "0.0.0.0"

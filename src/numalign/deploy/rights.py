@@ -56,6 +56,7 @@ class Holder(Struct, frozen=True):
 PAGES: Final = "pages over TLS"
 UNTAINT: Final = "--remove-startup-taint"
 CONFIGZ: Final = "--configz"
+ENFORCE: Final = "--direct-mode"
 CLUSTER: Final = (
     Right("", (*ROOM, *VOLUMES), LOOK),
     Right("apps", ("replicasets", "statefulsets"), LOOK),
@@ -114,6 +115,8 @@ AGENT: Final = (
     Right(wire.GROUP, REPORTS, ("get", "create", "patch"), own=True),
     # Events of a Node, which has no namespace, are in this namespace.
     Right("events.k8s.io", ("events",), NOTE, namespace="default"),
+    # Events of pods whose decision is not applied are in the namespaces of the pods.
+    Right("events.k8s.io", ("events",), NOTE, option=ENFORCE),
 )
 COLLECTOR: Final = (
     Right("", ("nodes",), ("get", *LOOK)),

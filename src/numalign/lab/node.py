@@ -310,10 +310,17 @@ def publishers(lab: LabSpec, node: LabNode, found: Mapping[str, Path], admin: Pa
             command = (str(found["nfd-topology-updater"]), *flags)
         else:
             name, login = "agent", AGENT_KUBECONFIG
-            command = (*interpreter.NUMALIGN, "agent", "run", "--mode", reporter)
+            command = (*interpreter.NUMALIGN, "agent", "run", "--mode", reporter, *_direct_flags(node.spec))
         variables = {"NODE_NAME": node.name, "KUBECONFIG": login}
         made.append(_program(node.spec, node.place, name, *command, containers=node.containers, **variables))
     return made
+
+
+def _direct_flags(spec: NodeSpec) -> tuple[str, ...]:
+    """On a simulated machine the kernel cannot confirm CPUs."""
+    if not spec.direct:
+        return ()
+    return ("--direct-mode", "--direct-wait=5", *(() if spec.real else ("--trust-runtime",)))
 
 
 def _program(

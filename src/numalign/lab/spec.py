@@ -44,6 +44,8 @@ class NodeSpec(Struct, frozen=True, kw_only=True, dict=True):
     """Labels that the kubelet gives its Node. The API server restricts those with a domain of Kubernetes."""
     real: bool = False
     """The machine is the one that the lab runs on, so that CPUs of containers are real."""
+    direct: bool = False
+    """In direct mode: its agent enforces the scheduler's decisions. The kubelet's managers have to be off."""
 
     @cached_property
     def settings(self) -> Settings:
@@ -116,10 +118,11 @@ def node(
     kubelet: Mapping[str, Any] | None = None,
     more: Mapping[str, Any] = NOTHING_MORE,
     real: bool = False,
+    direct: bool = False,
 ) -> NodeSpec:
     """A node with all managers on, unless `kubelet` gives the configuration; `more` overrides both."""
     written = {**USUAL, **(nodegroups.usual(machine) if kubelet is None else kubelet), **more}
-    return NodeSpec(name=name, machine=machine, kubelet=KIND | written, real=real)
+    return NodeSpec(name=name, machine=machine, kubelet=KIND | written, real=real, direct=direct)
 
 
 def repeated(one: NodeSpec, count: int) -> tuple[NodeSpec, ...]:
@@ -141,3 +144,5 @@ def check(spec: LabSpec) -> None:
     for each in spec.nodes:
         # The model refuses what the kubelet would refuse.
         _ = each.modelled
+        if each.direct and not spec.runs_containers:
+            raise BadObject("Lab", spec.name, f"nodes[{each.name}].direct", "needs real containers to be enforced on")

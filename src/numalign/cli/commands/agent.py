@@ -23,6 +23,7 @@ from numalign.cli.options import BindAddress, Kubeconfig, LogFormat, Output, Por
 from numalign.cli.output import Format
 
 if TYPE_CHECKING:
+    from numalign.agent.enforce.enforcer import Enforcement
     from numalign.agent.inventory.exclusions import Exclusions
     from numalign.agent.inventory.snapshot import Snapshot
     from numalign.agent.main import Places, Setup
@@ -111,6 +112,43 @@ KubeletAuthority = Annotated[
 ]
 
 
+Direct = Annotated[
+    bool,
+    typer.Option(
+        "--direct-mode",
+        help="Enforce the decisions of direct mode as an NRI plugin, and advertise the mode where that works.",
+    ),
+]
+NriSocket = Annotated[
+    str, typer.Option("--nri-socket", metavar="PATH", help="NRI's socket on the host, for --direct-mode.")
+]
+Patience = Annotated[
+    float,
+    typer.Option(
+        "--direct-wait",
+        metavar="SECONDS",
+        min=0.0,
+        callback=_seconds,
+        help="How long a container waits whose decision cannot be applied, before it runs in the shared pools.",
+    ),
+]
+DirectDevices = Annotated[
+    str,
+    typer.Option(
+        "--direct-devices",
+        metavar="FILE",
+        help="Devices to hand out by minor number, in the format of numalign device-plugin.",
+    ),
+]
+TrustRuntime = Annotated[
+    bool,
+    typer.Option(
+        "--trust-runtime",
+        help="Acknowledge what the container runtime accepted, without a look at what the kernel reports.",
+    ),
+]
+
+
 class ReportForm(StrEnum):
     """What `--mode` accepts; a test holds it against the agent."""
 
@@ -173,6 +211,11 @@ class AgentOptions(Struct, frozen=True, kw_only=True):
     kubelet_certificate_authority: KubeletAuthority = ""
     bind_address: BindAddress = "127.0.0.1"
     remove_startup_taint: Untaint = False
+    direct_mode: Direct = False
+    nri_socket: NriSocket = "/var/run/nri/nri.sock"
+    direct_wait: Patience = 60.0
+    direct_devices: DirectDevices = ""
+    trust_runtime: TrustRuntime = False
     no_fingerprint: NoFingerprint = False
     no_publish: NoPublish = False
     port: Port = 0
@@ -224,11 +267,39 @@ def run(options: AgentOptions) -> None:
         address = (options.bind_address, options.port) if options.port else None
         login = access.default(options.kubeconfig)
         kubelet = _kubelet(options, places, node, login) if options.configz else None
-        setup = Setup(node=node, manner=manner, places=places, configz=kubelet, address=address)
+        setup = Setup(
+            node=node,
+            manner=manner,
+            places=places,
+            configz=kubelet,
+            address=address,
+            enforcement=_enforcement(options) if options.direct_mode else None,
+        )
         with clock.event_loop_runner() as runner:
             runner.run(_run(setup, login))
     except OSError as problem:
         output.fail(f"{options.bind_address}:{options.port} cannot be served: {problem.strerror or problem}")
+
+
+def _enforcement(options: AgentOptions) -> Enforcement:
+    from numalign.agent.deviceplugin import config
+    from numalign.agent.enforce.devices import Devices
+    from numalign.agent.enforce.enforcer import Enforcement
+    from numalign.cli import fileio
+
+    if options.mode is not ReportForm.OWN:
+        output.fail("--direct-mode needs --mode own: other publishers' reports have no words for it")
+    devices = None
+    if options.direct_devices:
+        document = fileio.only(options.direct_devices)
+        devices = Devices(config.read(document.value, document.place), options.host_root)
+    return Enforcement(
+        socket=options.host_root / options.nri_socket.lstrip("/"),
+        host=options.host_root,
+        patience=options.direct_wait,
+        devices=devices,
+        verified=not options.trust_runtime,
+    )
 
 
 def _kubelet(options: AgentOptions, places: Places, node: str, login: Access) -> Access:

@@ -28,6 +28,7 @@ def objects(context: Context) -> list[Object]:
     options = [
         *([rights.CONFIGZ] if any(presets.layout(each).configz for each in found) else []),
         *([rights.UNTAINT] if any(each.remove_startup_taint for each in found) else []),
+        *([rights.ENFORCE] if any(each.direct_mode for each in found) else []),
     ]
     names = [group.name for group in settings.node_groups] or [""]
     return [
@@ -105,6 +106,7 @@ def _args(layout: Layout, settings: Agent) -> list[str]:
         f"--period={settings.period}",
         *([f"--exclude={FOLDER}/{FILE}"] if settings.exclude else []),
         *(["--remove-startup-taint"] if settings.remove_startup_taint else []),
+        *(["--direct-mode", f"--nri-socket={settings.nri_socket}"] if settings.direct_mode else []),
     ]
 
 
@@ -121,6 +123,11 @@ def _host_files(layout: Layout, settings: Agent) -> tuple[list[Object], list[Obj
     if socket and not f"{socket}/".startswith(f"{layout.kubelet_dir}/"):
         volumes.append(_volume("pod-resources", socket))
         mounts.append(_mount("pod-resources", socket))
+    if settings.direct_mode:
+        folder = settings.nri_socket.rpartition("/")[0]
+        # On nodes without NRI the agent works on, in predict mode.
+        volumes.append(_volume("nri", folder, "DirectoryOrCreate"))
+        mounts.append(_mount("nri", folder))
     for index, each in enumerate(layout.host_paths):
         volumes.append(_volume(f"host-{index}", each.path, each.type))
         mounts.append(_mount(f"host-{index}", each.path))

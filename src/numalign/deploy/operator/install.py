@@ -130,6 +130,7 @@ def table(release: Release, values: Values) -> tuple[Right, ...]:
     options = [
         *([rights.CONFIGZ] if presets.layout(agent).configz else []),
         *([rights.UNTAINT] if agent.remove_startup_taint else []),
+        *([rights.ENFORCE] if agent.direct_mode else []),
     ]
     lease = f"{Context(values, release).fullname}-scheduler"
     return (

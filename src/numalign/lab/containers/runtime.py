@@ -92,7 +92,12 @@ SystemdCgroup = false
 bin_dirs = [{_quoted(plugins)}]
 conf_dir = {_quoted(SETTINGS)}
 [plugins."io.containerd.nri.v1.nri"]
-disable = true
+# Not those of the real machine.
+plugin_path = "/run/nri/plugins"
+plugin_config_path = "/run/nri/conf.d"
+[plugins."io.containerd.nri.v1.nri".default_validator]
+# A pod may ask that its containers wait for a plugin that is away.
+enable = true
 [plugins."io.containerd.internal.v1.opt"]
 path = "/run/numalign/opt"
 """

@@ -66,6 +66,10 @@ func changeBundle(args []string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
+	// Tests read what containerd asked for.
+	if err = os.WriteFile(file+".asked", text, 0o600); err != nil {
+		return err
+	}
 	if linux, ok := config["linux"].(map[string]any); ok {
 		if resources, ok := linux["resources"].(map[string]any); ok {
 			strip(resources)
