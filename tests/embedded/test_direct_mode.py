@@ -24,6 +24,7 @@ from numalign.api.decode import cpuset, decode
 from numalign.api.objects.pod import Pod
 from numalign.kubelet.settings import Settings
 from numalign.placement.exact import ExactFlavour
+from numalign.scheduler import placementannotation
 from numalign.scheduler import settings as schedulers
 from numalign.scheduler.main import Scheduler, Setup
 from numalign.simulator import cluster, virtualtime
@@ -442,6 +443,18 @@ def test_labels_of_the_node_are_defaults_for_pods_without_annotations() -> None:
         assert site.zones() == [(0,), (1,)]
 
     on(node(labels={"numalign.io/numa-topology-policy": "SingleNUMANode"}), story=story)
+
+
+def test_a_pod_with_a_decision_waits_for_the_agent_where_the_runtime_has_a_validator() -> None:
+    async def story(site: Site) -> None:
+        own = pod("own", 1)
+        own["metadata"]["annotations"] = {placementannotation.WAITS: '["another"]'}
+        await site.create(own)
+        await site.create(pod("p", 1))
+        found = [site.pod(name)["metadata"]["annotations"][placementannotation.WAITS] for name in ("own", "p")]
+        assert found == ['["another"]', '["numalign"]']
+
+    on(story=story)
 
 
 def test_a_decision_is_written_once_and_an_edit_changes_nothing() -> None:

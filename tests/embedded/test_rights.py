@@ -10,9 +10,11 @@ from random import Random
 from typing import Any, Final, NamedTuple
 
 import pytest
+from msgspec import structs
 
 from numalign.agent.inventory.podidentity import UidLookup
 from numalign.agent.publish import gc, startuptaint
+from numalign.api.attributes import directresult
 from numalign.api.decode import decode
 from numalign.api.objects.pod import Pod
 from numalign.deploy import rights
@@ -40,7 +42,10 @@ from tests.embedded import test_scheduler_volumes as volumes
 from tests.embedded.faultproxy import Weather
 from tests.embedded.schedulerstories import Stage
 from tests.embedded.test_scheduler_preemption import crowd, servers, trainer
+from tests.runtimes import Runtime
+from tests.unit.agent import clusters
 from tests.unit.agent.clusters import NODE, Script, Town
+from tests.unit.agent.enforce import test_published as enforcing
 
 APPLY: Final = "application/apply-patch+yaml"
 Kinds = set[tuple[str, str, str]]
@@ -255,6 +260,14 @@ def test_the_agent_uses_exactly_its_rights(recorder: Recorder) -> None:
                 town.api.patch(RESOURCE, NODE, "", Patch("merge", {"zones": []}), manager="another")
                 await asyncio.sleep(120)
                 town.api.delete(RESOURCE, NODE)
+        script, runtime = Script(), Runtime()
+        script.kubelet = clusters.UNMANAGED
+        async with town.agent(script, runtime=runtime):
+            await asyncio.sleep(70)
+            # Two contradictions in one pod, which are one Event and its count.
+            odd = directresult.ContainerResult(name="main", cpuset="0")
+            await enforcing.run(runtime, "odd", odd, structs.replace(odd, name="other"))
+            await asyncio.sleep(700)
         async with Client(town.access(), clock=town.clock) as client:
             # A kubelet without a pods socket.
             await UidLookup(NODE, None, client).known(frozenset({"uid"}), 0.0)

@@ -296,7 +296,7 @@ COLLECTOR_ACCOUNT: Final = Holder("ServiceAccount", "numalign-gc", NAMESPACE)
 def manifest() -> list[dict[str, Any]]:
     """The content of examples/rbac.yaml."""
     # The agents of a DaemonSet share an account, so the right to patch a Node would be for all Nodes.
-    agent = tuple(right for right in AGENT if right.option != UNTAINT)
+    agent = tuple(right for right in AGENT if right.option not in (UNTAINT, ENFORCE))
     scheduler = needed(SCHEDULER, [PAGES])
     tables = {SCHEDULER_ACCOUNT: scheduler, AGENT_ACCOUNT: agent, COLLECTOR_ACCOUNT: COLLECTOR}
     accounts = [

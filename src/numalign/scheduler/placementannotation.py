@@ -15,19 +15,25 @@ from numalign.placement.columns.holdings import Aligned
 from numalign.placement.decisions import Decision
 
 NAME: Final = "numalign.io/placement"
+WAITS: Final = "required-plugins.noderesource.dev"
+"""NRI's annotation with the plugins without which a runtime creates no container of the pod, where the validator of
+the runtime is on."""
+AGENT: Final = '["numalign"]'
 MOST_REMEMBERED: Final = 1024
 
 Zones = tuple[int, ...]
 """Zone ids, ascending."""
 
 
-def annotations(decision: Decision, *, koordinator: bool = False) -> dict[str, str]:
+def annotations(decision: Decision, pod: ObjectMeta, *, koordinator: bool = False) -> dict[str, str]:
     """What a Binding adds to the pod: the decision for the agent of a node in direct mode, else the forecast."""
     direct = decision.direct
     if direct is None:
         expected = of(decision)
         return {NAME: expected} if expected else {}
     said = {directresult.RESULT: directresult.encode(direct)}
+    if WAITS not in pod.annotations:
+        said[WAITS] = AGENT
     if koordinator:
         said[directresult.KOORDINATOR_RESULT] = directresult.encode_for_koordinator(direct)
         if direct.devices:

@@ -6,12 +6,15 @@ import asyncio
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from msgspec import structs
 
 from numalign.agent import main
 from numalign.agent.cycle import Agent
+from numalign.agent.enforce.enforcer import Enforcement, Enforcer
 from numalign.agent.inventory import inventory
 from numalign.agent.inventory.podidentity import KnownUids
 from numalign.agent.inventory.snapshot import Snapshot
@@ -37,6 +40,7 @@ from numalign.simulator.apiserver.verbs.api import Api
 from numalign.simulator.cluster import HERE
 from numalign.simulator.nodes.publisher.crd import RESOURCE
 from numalign.simulator.trees import Tree
+from tests.runtimes import Runtime
 from tests.unit.agent import kubelet_looks as looks
 
 NODE = "n1"
@@ -49,6 +53,8 @@ def kubelet(**settings: Any) -> start.Kubelet:
 
 
 PLAIN, STRICT = kubelet(), kubelet(topology_policy="single-numa-node")
+UNMANAGED = start.start(MACHINE, Settings(reserved_cpus=1))
+"""All managers are off, as direct mode needs it."""
 
 
 class Script:
@@ -113,10 +119,17 @@ class Town:
         return normalise.normalise(wire.decode(found))
 
     @asynccontextmanager
-    async def agent(self, script: Script, name: str = "first", **manner: Any) -> AsyncIterator[Agent]:
+    async def agent(
+        self, script: Script, name: str = "first", runtime: Runtime | None = None, **manner: Any
+    ) -> AsyncIterator[Agent]:
+        """`runtime`: on which it enforces decisions."""
         async with Client(self.access(), main.LIMITS, clock=self.clock) as client:
             waiting = Triggers({}, Pace(period=PERIOD), self.clock)
             made = Agent(NODE, client, Manner(instance=name, period=PERIOD, **manner), script, waiting)
+            if runtime is not None:
+                enforcement = Enforcement(socket=Path("/nri.sock"), patience=0.0, verified=False)
+                tell = partial(waiting.ask, main.ENFORCED)
+                made.enforcer = Enforcer(NODE, enforcement, self.clock, tell, made.report_failure, runtime.open)
             async with running(made):
                 yield made
 
@@ -125,6 +138,8 @@ class Town:
 async def running(agent: Agent) -> AsyncIterator[None]:
     async with asyncio.TaskGroup() as group:
         started = [group.create_task(agent.run()), group.create_task(agent.recorder.run())]
+        if agent.enforcer is not None:
+            started.append(group.create_task(agent.enforcer.run()))
         try:
             yield
         finally:

@@ -143,11 +143,12 @@ class Session:
         answer = self.answers.get(name) if service == messages.PLUGIN else None
         if answer is None:
             raise CallFailed("UNIMPLEMENTED", f"{method} is not served")
-        response = answer(protobuf.decode_message(request, messages.SUBJECT), request)
-        if self._synchronized.is_set():
-            self._dirty.set()
-            self._changed()
-        return response
+        try:
+            return answer(protobuf.decode_message(request, messages.SUBJECT), request)
+        finally:
+            if self._synchronized.is_set():
+                self._dirty.set()
+                self._changed()
 
     def _configure(self, _: Tree, request: bytes) -> bytes:
         tree = protobuf.decode_message(request, messages.CONFIGURE)

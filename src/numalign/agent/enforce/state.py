@@ -84,6 +84,14 @@ class HostContainer(Struct):
         return self.own.cpus if self.own is not None else 0
 
 
+class Waiter(Struct, frozen=True):
+    """A container that waits."""
+
+    sandbox: Sandbox
+    since: float
+    why: str
+
+
 class Refusal(Struct, frozen=True):
     """A container may not be created yet."""
 
@@ -108,8 +116,7 @@ class NodeState:
         """By the id of the sandbox."""
         self.containers: dict[str, HostContainer] = {}
         """By id, in the order in which they were created."""
-        self._waiting: dict[Key, float] = {}
-        """Containers that wait, and since when."""
+        self._waiting: dict[Key, Waiter] = {}
         self._number = 0
 
     def configure(self, cpus: NodeCPUs, kubelet: Mapping[Key, int], barred: str = "") -> None:
@@ -152,7 +159,7 @@ class NodeState:
         for each in [id for id, found in self.containers.items() if found.pod.sandbox.id == sandbox]:
             del self.containers[each]
         uids = {pod.sandbox.uid for pod in self._pods.values()}
-        self._waiting = {key: since for key, since in self._waiting.items() if key[0] in uids}
+        self._waiting = {key: each for key, each in self._waiting.items() if key[0] in uids}
         self._settle()
 
     def create(
@@ -171,8 +178,10 @@ class NodeState:
         self.containers[made.id] = found
         self._settle()
         if found.failure:
-            since = self._waiting.setdefault(found.key, now)
+            known = self._waiting.get(found.key)
+            since = known.since if known is not None else now
             if now - since < self._patience:
+                self._waiting[found.key] = Waiter(sandbox, since, found.failure)
                 self.containers = before
                 self._settle()
                 return Refusal(found.failure)
@@ -276,6 +285,8 @@ class NodeState:
         for found in self.containers.values():
             if found.failure:
                 yield found.pod.sandbox, found.name, found.failure
+        for (_, name), waiter in self._waiting.items():
+            yield waiter.sandbox, name, waiter.why
 
     @property
     def taken(self) -> int:

@@ -256,7 +256,7 @@ class Binder:
         return None
 
     async def _sent(self, bind: PendingBinding) -> BindingResult:
-        said = placementannotation.annotations(bind.decision, koordinator=self._koordinator)
+        said = placementannotation.annotations(bind.decision, bind.pod.metadata, koordinator=self._koordinator)
         self._records.sends(bind)
         return await binding.bind(self._client, bind.pod.metadata, bind.node, said, wanted=lambda: self._may_go(bind))
 

@@ -223,7 +223,7 @@ class Extender:
         if why:
             self._histories.warn(meta, podhistory.FAILED, node=asked.node, why=why)
             return BindingAnswer(why)
-        said = placementannotation.annotations(decision) if decision is not None else {}
+        said = placementannotation.annotations(decision, meta) if decision is not None else {}
         with self._charges.sending(asked.uid):
             answer = await binding.bind(self._client, meta, asked.node, said)
         if answer.outcome is Outcome.DONE:
