@@ -83,6 +83,18 @@ class Container(Struct):
         self.quota = cpu.get("quota", {}).get("value", 0) or self.quota
 
 
+class Deaf(Trunk):
+    """A runtime's end, which may not hear."""
+
+    def __init__(self, runtime: Runtime, **more: Any) -> None:
+        super().__init__(**more)
+        self._runtime = runtime
+
+    def _serve(self, stream: int, message: bytes) -> None:
+        if not (self._runtime.deaf and b"UpdateContainers" in message):
+            super()._serve(stream, message)
+
+
 class CreateFailed(Exception):
     """The runtime did not do it; a kubelet tries again."""
 
@@ -96,6 +108,10 @@ class Runtime:
         """Objects per Synchronize message."""
         self.failing: Callable[[str], bool] = lambda _: False
         """Whether a change of this container fails."""
+        self.odd: list[bytes] = []
+        """Pods that no plugin can read."""
+        self.deaf = False
+        """Whether requests of plugins are not answered."""
         self.latency = 0.0
         """Seconds that a message takes."""
         self.plugin: Trunk | None = None
@@ -121,7 +137,7 @@ class Runtime:
             return self._update(request)
 
         theirs = made()
-        ours = Trunk(serves=messages.RUNTIME_CONNECTION, calls=messages.PLUGIN_CONNECTION, answer=answer)
+        ours = Deaf(self, serves=messages.RUNTIME_CONNECTION, calls=messages.PLUGIN_CONNECTION, answer=answer)
         pipes.joined(theirs, ours, self.latency)
         self._trunks.append(ours)
         self._start(self._welcome(ours, registered))
@@ -202,7 +218,9 @@ class Runtime:
                         "containers": [each.tree for each in part if isinstance(each, Container)],
                         "more": at + self.part < len(listed),
                     }
-                    await self._call(trunk, "Synchronize", tree, SYNCHRONIZE)
+                    odd = b"".join(protobuf.encode_field(1, each) for each in self.odd)
+                    body = odd + protobuf.encode_message(tree, SYNCHRONIZE)
+                    await trunk.call(messages.PLUGIN, "Synchronize", body, SECONDS)
                 if self.up:
                     self.plugin = trunk
         except CallFailed:

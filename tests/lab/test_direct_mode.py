@@ -1,7 +1,7 @@
 """Direct mode with real kubelets and containerd: the scheduler decides, the agent enforces, processes have the CPUs.
 
-CS-1, 4, 6, 7, 8 and 9 of the Koordinator spec (20.5), on a simulated machine of two zones with eight CPUs. There runc is
-asked for the CPUs; on a node that shows the machine's own CPUs, processes read theirs."""
+CS-1, 4, 6, 7, 8 and 9 of the Koordinator spec (20.5), on a simulated machine of two zones with eight CPUs. There runc
+is asked for the CPUs; on a node that shows the machine's own CPUs, processes read theirs."""
 
 from __future__ import annotations
 
@@ -31,13 +31,12 @@ from tests.lab.labs import Labs
 from tests.lab.live import NAMESPACE, Live
 from tests.unit.kubelet import made
 
-UNMANAGED = {"cpuManagerPolicy": "none", "memoryManagerPolicy": "None", "topologyManagerPolicy": "none"}
 SINGLE = {"policy": "SingleNUMANode", "scope": "Container", "memory": "Enforce"}
 BUNDLES = "run/containerd/io.containerd.runtime.v2.task/k8s.io"
 
 
 def direct(name: str, machine: Machine, *, real: bool = False) -> NodeSpec:
-    return specs.node(name, machine, kubelet=UNMANAGED, real=real, direct=True)
+    return specs.node(name, machine, kubelet=specs.UNMANAGED, real=real, direct=True)
 
 
 @pytest.fixture(scope="module")

@@ -80,7 +80,7 @@ def test_runc_is_asked_for_the_cpus_zones_and_devices_of_the_decision_and_pools_
     (runtime.cdi / "gpu.json").write_text(json.dumps(document))
 
     async def story() -> None:
-        given = Devices(offers, runtime.host)  # type: ignore[arg-type]
+        given = Devices(offers, runtime.host)
         async with runtime.kubelet() as kubelet, enforced(runtime, devices=given) as enforcer:
             web_pod = await kubelet.run_pod("web", {})
             web = await kubelet.create(web_pod, "main")

@@ -23,6 +23,8 @@ from numalign.simulator.scenarios import nodegroups
 MOST_NODES: Final = 50
 KIND: Final[dict[str, Any]] = {"apiVersion": configuration.API_VERSION, "kind": configuration.KIND}
 USUAL: Final = {"topologyManagerPolicy": "single-numa-node", "topologyManagerScope": "container"}
+UNMANAGED: Final = {"cpuManagerPolicy": "none", "memoryManagerPolicy": "None", "topologyManagerPolicy": "none"}
+"""The managers of a kubelet of a node in direct mode."""
 NOTHING_MORE: Final[Mapping[str, Any]] = {}
 
 Reporter = Literal["own", "rte", "nfd"]

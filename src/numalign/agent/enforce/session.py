@@ -103,7 +103,7 @@ class Session:
             self._trunk.close()
 
     def _made(self) -> Trunk:
-        return Trunk(serves=messages.PLUGIN_CONNECTION, calls=messages.RUNTIME_CONNECTION, answer=self._answer)
+        return Trunk(serves=messages.PLUGIN_CONNECTION, calls=messages.RUNTIME_CONNECTION, answer=self.answer)
 
     async def _flush(self) -> None:
         while True:
@@ -125,9 +125,12 @@ class Session:
             listed = protobuf.decode_message(answer, messages.FAILED).get("updates", ())
             failed = {each.get("container", "") for each in listed}
         except CallFailed as failure:
+            if failure.code == "UNAVAILABLE":
+                # The next session starts from what the runtime has.
+                return
             # With an error, the response that names the containers is lost.
             failed, why = {each.update.container for each in changes}, failure.text
-            if len(changes) > 1 and failure.code not in ("UNAVAILABLE", "DEADLINE_EXCEEDED"):
+            if len(changes) > 1 and failure.code != "DEADLINE_EXCEEDED":
                 for each in changes:
                     await self._update([each])
                 return
@@ -138,7 +141,8 @@ class Session:
             else:
                 self._state.accepted(each)
 
-    def _answer(self, method: str, request: bytes) -> bytes:
+    def answer(self, method: str, request: bytes) -> bytes:
+        """The response to one request."""
         service, _, name = method.partition("/")
         answer = self.answers.get(name) if service == messages.PLUGIN else None
         if answer is None:

@@ -41,6 +41,13 @@ class HostPod(Struct):
     problem: str = ""
     """Why its decision cannot be read."""
 
+    @property
+    def cpus(self) -> int:
+        """Of its containers, and of the pod as a whole."""
+        if self.decision is None:
+            return 0
+        return self.decision.cpus | _union(each.cpus for each in self.decision.containers)
+
     def of(self, container: str) -> ContainerResult | None:
         listed = self.decision.containers if self.decision is not None else ()
         return next((each for each in listed if each.name == container), None)
@@ -118,6 +125,8 @@ class NodeState:
         """By id, in the order in which they were created."""
         self._waiting: dict[Key, Waiter] = {}
         self._number = 0
+        self.taken = 0
+        """CPUs that no shared container may use: those of every decision on the node, and the kubelet's."""
 
     def configure(self, cpus: NodeCPUs, kubelet: Mapping[Key, int], barred: str = "") -> None:
         """`kubelet`: CPUs that the kubelet gave to containers. `barred`: why no container may be touched; empty: they
@@ -288,16 +297,6 @@ class NodeState:
         for (_, name), waiter in self._waiting.items():
             yield waiter.sandbox, name, waiter.why
 
-    @property
-    def taken(self) -> int:
-        """The CPUs that no shared container may use: those of every decision on the node, and the kubelet's."""
-        taken = 0
-        for pod in self._pods.values():
-            taken |= pod.decision.cpus if pod.decision is not None else 0
-        for cpus in self._kubelet.values():
-            taken |= cpus
-        return taken
-
     def _pod(self, sandbox: Sandbox) -> HostPod:
         metadata = ObjectMeta(
             name=sandbox.name,
@@ -318,6 +317,7 @@ class NodeState:
         """Decides anew who holds CPUs: those that hold them already, then the others in order of creation."""
         held = 0
         kubelet = _union(self._kubelet.values())
+        self.taken = _union(pod.cpus for pod in self._pods.values()) | kubelet
         for found in sorted(self.containers.values(), key=lambda each: not each.holds):
             if not found.wants:
                 found.holds, found.contradiction = False, self._barred if found.own is not None else ""

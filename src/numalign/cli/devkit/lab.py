@@ -83,6 +83,10 @@ def up(
         bool, typer.Option("--extender", help="Run kube-scheduler with the numalign extender.")
     ] = False,
     agent: Annotated[bool, typer.Option("--agent", help="Run the numalign agent on every node.")] = False,
+    direct_mode: Annotated[
+        bool,
+        typer.Option("--direct-mode", help="Run agents that enforce decisions, on kubelets without managers."),
+    ] = False,
     nfd: Annotated[bool, typer.Option("--nfd", help="Run nfd-topology-updater on every node.")] = False,
     foreground: Annotated[bool, typer.Option("--foreground", help="Run in the foreground until interrupted.")] = False,
     fmt: Output = output.Format.TABLE,
@@ -95,14 +99,14 @@ def up(
     from numalign.lab.spec import LabSpec
 
     try:
-        asked = labs.NodeOptions(nodes, machine, policy or "", scope or "", kubelet_config, devices)
+        asked = labs.NodeOptions(nodes, machine, policy or "", scope or "", kubelet_config, devices, direct_mode)
         wanted = LabSpec(
             name=name,
             nodes=labs.nodes_of(asked),
             runtime=runtime.value,
             controllers=controllers,
             scheduler=with_scheduler,
-            agent=agent,
+            agent=agent or direct_mode,
             nfd=nfd,
             stock_scheduler=stock_scheduler,
             reference_scheduler=reference_scheduler,

@@ -108,6 +108,7 @@ class NodeOptions(Struct, frozen=True):
     scope: str
     kubelet_config: Path | None
     devices: Path | None
+    direct: bool = False
 
 
 def nodes_of(asked: NodeOptions) -> tuple[NodeSpec, ...]:
@@ -115,10 +116,12 @@ def nodes_of(asked: NodeOptions) -> tuple[NodeSpec, ...]:
     real = asked.machine == HOST
     machine = sysfs.survey(Path("/"), HOST).machine if real else inputs.machine(asked.machine)
     config = _mapping(asked.kubelet_config, "KubeletConfiguration") if asked.kubelet_config else None
+    if asked.direct and config is None:
+        config = dict(spec.UNMANAGED)
     # Options take precedence over the file.
     typed = {"topologyManagerPolicy": asked.policy, "topologyManagerScope": asked.scope}
     more = {key: value for key, value in typed.items() if value}
-    one = spec.node("node", machine, kubelet=config, more=more, real=real)
+    one = spec.node("node", machine, kubelet=config, more=more, real=real, direct=asked.direct)
     return spec.repeated(_with_devices(one, asked.devices), asked.nodes)
 
 

@@ -25,7 +25,7 @@ class NodeState:
         self.state: KubeletState = node_type.empty
         self.up = False
         reserved = spec.settings.reserved_cpus
-        self.direct = DirectRuntime(spec.machine, reserved) if spec.direct else None
+        self.direct = DirectRuntime(spec.name, spec.machine, reserved) if spec.direct else None
         """The runtime in direct mode; None: the kubelet's managers decide."""
         # As in the Node object, which users and controllers change.
         self.labels: Mapping[str, str] = spec.labels

@@ -15,6 +15,7 @@ from numalign.agent.enforce import kernel
 from numalign.agent.enforce.devices import Devices
 from numalign.agent.enforce.enforcer import CHECKING, GRACE, Enforcement, Enforcer
 from numalign.agent.enforce.messages import Sandbox
+from numalign.agent.enforce.session import UPDATING
 from numalign.api.attributes.directmode import DeviceMinors
 from numalign.api.attributes.directresult import ContainerResult, DeviceGrant
 from numalign.api.decode import cpuset
@@ -205,6 +206,36 @@ def test_a_change_that_fails_costs_no_other_container_and_is_acknowledged(tmp_pa
             host.runtime.failing = lambda _: False
             await asyncio.sleep(CHECKING + 1)
             assert host.applied == {"uid-odd": "1-2", "uid-fine": "9-10"}
+
+    virtualtime.run(story())
+
+
+def test_a_pod_in_a_form_of_its_own_is_skipped_and_costs_no_other(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with hosted(tmp_path) as host:
+            await host.stop()
+            fine = await host.run("fine", own("main", "9-10", (1,)))
+            host.runtime.odd = [b"\xff\xff", b"\x22\x02\xc3\x28"]
+            await host.start()
+            assert fine.cpus == "9-10"
+            assert host.enforcer.is_connected
+
+    virtualtime.run(story())
+
+
+def test_a_runtime_that_does_not_answer_changes_is_asked_again(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with hosted(tmp_path) as host:
+            await host.stop()
+            late = await host.run("late", own("main", "9-10", (1,)))
+            host.runtime.deaf = True
+            await host.start()
+            await asyncio.sleep(UPDATING)
+            assert host.applied == {"uid-late": "UpdateContainers: no answer within 30 s"}
+            host.runtime.deaf = False
+            # Another request was on its way.
+            await asyncio.sleep(UPDATING + CHECKING)
+            assert (late.cpus, host.applied) == ("9-10", {"uid-late": "9-10"})
 
     virtualtime.run(story())
 

@@ -58,6 +58,8 @@ class World:
         self.runtime.latency = 0.01
         self.pods: list[Wanted] = []
         self.path = path
+        self.shown: dict[int, tuple[str, str]] = {}
+        """What was last written for each process."""
         self.enforcer: Enforcer | None = None
         self._agent: asyncio.Task[None] | None = None
         self._kubelet: asyncio.Task[None] | None = None
@@ -171,9 +173,12 @@ async def fault(world: World) -> None:
 def mirror(world: World) -> None:
     """What the kernel reports: the sets that the runtime applied."""
     for each in world.runtime.containers.values():
+        cpus, mems = each.cpus or "0-15", each.mems or "0-1"
+        if world.shown.get(each.pid) == (cpus, mems):
+            continue
+        world.shown[each.pid] = cpus, mems
         folder = world.path / "proc" / str(each.pid)
         folder.mkdir(parents=True, exist_ok=True)
-        cpus, mems = each.cpus or "0-15", each.mems or "0-1"
         (folder / "status").write_text(f"Cpus_allowed_list:\t{cpus}\nMems_allowed_list:\t{mems}\n")
 
 
