@@ -184,20 +184,23 @@ def test_an_app_container_gets_the_cpus_of_its_init_container(clean: Live) -> No
     clean.create(pod("cs-6", container("app", 6), initContainers=[container("init", 8, args=["cat", "/proc/stat"])]))
     running(clean, "cs-6")
     init, app = decided(clean, "cs-6").containers
-    assert (init.zones, init.cpus.bit_count(), app.zones) == ((0,), 8, (0,))
+    assert (init.cpus.bit_count(), app.cpus.bit_count(), app.zones) == (8, 6, init.zones)
     assert not app.cpus & ~init.cpus
-    assert asked(clean, clean.node("node-0"), "cs-6") == {"app": (app.cpuset, "0")}
+    assert asked(clean, clean.node("node-0"), "cs-6") == {"app": (app.cpuset, app.mems)}
 
 
 def test_an_init_container_does_not_keep_its_app_container_out_of_a_zone(clean: Live) -> None:
-    """CS-7: zone 0 has six CPUs free."""
+    """CS-7: one zone has six CPUs free."""
     clean.create(pod("filler", container("main", 2)))
-    assert [each.zones for each in (running(clean, "filler"), decided(clean, "filler"))[1].containers] == [(0,)]
+    running(clean, "filler")
+    ((filled,),) = [each.zones for each in decided(clean, "filler").containers]
     init = [container("init", 4, args=["cat", "/proc/stat"])]
     clean.create(pod("cs-7", container("app", 8), initContainers=init))
     running(clean, "cs-7")
-    assert [each.zones for each in decided(clean, "cs-7").containers] == [(1,), (1,)]
-    assert asked(clean, clean.node("node-0"), "cs-7") == {"app": ("8-15", "1")}
+    other = 1 - filled
+    assert [each.zones for each in decided(clean, "cs-7").containers] == [(other,), (other,)]
+    cpus = ("0-7", "8-15")[other]
+    assert asked(clean, clean.node("node-0"), "cs-7") == {"app": (cpus, str(other))}
 
 
 def test_containers_wait_while_the_agent_is_away_and_start_when_it_returns(clean: Live) -> None:
@@ -216,7 +219,8 @@ def test_containers_wait_while_the_agent_is_away_and_start_when_it_returns(clean
     finally:
         node.parts["agent"].start()
     running(clean, "waiting")
-    assert asked(clean, node, "waiting") == {"main": ("0-3", "0")}
+    (own,) = decided(clean, "waiting").containers
+    assert asked(clean, node, "waiting") == {"main": (own.cpuset, own.mems)}
 
 
 def test_nothing_changes_for_containers_when_agent_containerd_and_kubelet_restart(clean: Live) -> None:
@@ -227,7 +231,8 @@ def test_nothing_changes_for_containers_when_agent_containerd_and_kubelet_restar
         node.parts[name].restart()
     in_direct_mode(clean, "node-0")
     found = acknowledged(clean, "node-0", "lasting", 2)
-    assert {each: cpuset.text(one.cpus) for each, one in found.items()} == {"a": "0-5", "b": "8-13"}
+    wanted = {each.name: each.cpuset for each in decided(clean, "lasting").containers}
+    assert {each: cpuset.text(one.cpus) for each, one in found.items()} == wanted
     after = clean.pod("lasting").status.container_statuses
     assert [each.restart_count for each in after] == [each.restart_count for each in began.status.container_statuses]
 

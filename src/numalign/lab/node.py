@@ -97,6 +97,10 @@ WITH_CONTAINERS: Final[dict[str, Any]] = {
 }
 
 
+# Without a CPU manager a kubelet writes all CPUs into the cgroup of all pods, and simulated ones do not exist.
+WITHOUT_CPU_MANAGER: Final[dict[str, Any]] = {"cgroupsPerQOS": False, "enforceNodeAllocatable": []}
+
+
 class ContainerPlan(Struct, frozen=True, kw_only=True):
     """What a node with real containers has beside others."""
 
@@ -235,7 +239,7 @@ def prepare(
         folder.mkdir(parents=True, exist_ok=True)
     config = {**spec.kubelet, **LAB_DECIDES, "port": access.port}
     if containers is not None:
-        config |= WITH_CONTAINERS
+        config |= WITH_CONTAINERS | (WITHOUT_CPU_MANAGER if spec.direct and not spec.real else {})
         _prepare_containers(spec, place, containers, found)
     # JSON is YAML.
     written: dict[str, object] = {CONFIG: config, KUBECONFIG: access.kubelet, AGENT_KUBECONFIG: access.agent}
