@@ -188,7 +188,7 @@ class Agent:
         self.metrics.seconds.observe(number=self._clock.now() - started)
         self._note(look)
         if look.inventory is not None and not look.unknown:
-            self._configure_enforcer(look.inventory)
+            await self._configure_enforcer(look.inventory)
             self._last = self._report(look.inventory)
         elif look.readings.podresources_error == "unavailable" and self._manner.mode == "own":
             # Other formats have no word for it.
@@ -206,12 +206,13 @@ class Agent:
             return None
         return structs.replace(last, facts=structs.replace(last.facts, kubelet_away=True)) if last else None
 
-    def _configure_enforcer(self, inventory: Inventory) -> None:
+    async def _configure_enforcer(self, inventory: Inventory) -> None:
         if self.enforcer is not None:
             kubelet, held = inventory.kubelet, inventory.state.cpu
             given = held.assignments if held is not None else {}
             pinned = {(uid, name): cpus for uid, each in given.items() for name, cpus in each.items()}
             self.enforcer.configure(kubelet.machine, kubelet.settings, pinned)
+            await self.enforcer.tried()
             self.metrics.enforces.set(to=float(self.enforcer.can_enforce))
 
     def report_failure(self, pod: Sandbox, container: str, why: str) -> None:

@@ -8,6 +8,7 @@ kernel lets containers use with what was applied, and mends the difference."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -40,6 +41,8 @@ GRACE: Final = 30.0
 """Seconds without a connection after which direct mode is not advertised any more."""
 CHECKING: Final = 10.0
 """Seconds between two looks at what the kernel lets containers use."""
+FIRST: Final = 5.0
+"""Seconds for which the first report of an agent waits for the runtime."""
 UNMANAGED: Final = ("none", "None", "none")
 """Policies of the kubelet's CPU, memory and topology managers."""
 
@@ -77,6 +80,7 @@ class Enforcer:
         self._open: Open = opening if opening is not None else partial(wire.connected, str(settings.socket))
         self.state = NodeState(node, settings.patience)
         self._configured = asyncio.Event()
+        self._tried = asyncio.Event()
         self._session: Session | None = None
         self._connected = False
         self._lost_at: float | None = None
@@ -122,6 +126,14 @@ class Enforcer:
         own = Machine(machine.name, machine.zones, devices.plugins if devices is not None else {})
         return directreport.advertised(topology, own, settings, DirectMode(features), self.state.applied)
 
+    async def tried(self) -> None:
+        """Returns after the first attempt to connect, or some seconds: an agent that restarts must not advertise
+        another mode for a moment."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(FIRST):
+                await self._tried.wait()
+        self._tried.set()
+
     async def run(self) -> None:
         """Runs until cancelled."""
         async with asyncio.TaskGroup() as group:
@@ -138,10 +150,12 @@ class Enforcer:
                 await session.open(self._open)
             except (CallFailed, OSError) as problem:
                 failures += 1
+                self._tried.set()
                 self._note(f"the container runtime does not accept the agent as an NRI plugin: {_words(problem)}")
             else:
                 failures = 0
                 self._session, self._connected = session, True
+                self._tried.set()
                 self._note("")
                 LOG.info("Enforcing decisions of direct mode with %s", session.runtime or "a container runtime")
                 self._wake()

@@ -66,6 +66,20 @@ def test_the_report_says_direct_mode_and_what_became_of_each_decision() -> None:
     virtualtime.run(story())
 
 
+def test_an_agent_that_restarts_publishes_no_other_mode_in_between() -> None:
+    async def story() -> None:
+        town, runtime = Town(), Runtime()
+        for _ in range(2):
+            runtime.latency = 0.2
+            async with town.agent(unmanaged(), runtime=runtime):
+                for _ in range(100):
+                    await asyncio.sleep(0.05)
+                    assert town.report() is None or town.read().facts.mode is not None
+            assert town.report() is not None
+
+    virtualtime.run(story())
+
+
 def test_a_node_whose_kubelet_manages_cpus_stays_in_predict_mode_and_says_why() -> None:
     async def story() -> None:
         town, runtime, script = Town(), Runtime(), Script()
