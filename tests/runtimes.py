@@ -63,6 +63,7 @@ class Container(Struct):
     quota: int = 0
     cdi: tuple[str, ...] = ()
     env: tuple[tuple[str, str], ...] = ()
+    annotations: dict[str, str] = {}
 
     @property
     def tree(self) -> Tree:
@@ -73,6 +74,7 @@ class Container(Struct):
             "sandbox": self.pod.id,
             "name": self.name,
             "state": self.state,
+            "annotations": protobuf.entries(self.annotations),
             "pid": self.pid,
             "linux": {"resources": {"cpu": cpu}},
         }
@@ -173,6 +175,7 @@ class Runtime:
             adjust = tree.get("adjust", {})
             made.apply(adjust.get("linux", {}).get("resources", {}))
             made.cdi = tuple(each["name"] for each in adjust.get("cdi", ()))
+            made.annotations = {each["key"]: each["value"] for each in adjust.get("annotations", ())}
             made.env = tuple((each["key"], each["value"]) for each in adjust.get("env", ()))
             self.containers[made.id] = made
         async with self._lock:

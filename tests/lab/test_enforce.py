@@ -16,6 +16,7 @@ from numalign.agent.deviceplugin import config
 from numalign.agent.enforce import kernel
 from numalign.agent.enforce.devices import Devices
 from numalign.agent.enforce.enforcer import Enforcement, Enforcer
+from numalign.agent.enforce.messages import INJECTED
 from numalign.agent.sources import sysfs
 from numalign.api.attributes.directresult import ContainerResult, DeviceGrant
 from numalign.api.decode import cpuset
@@ -93,11 +94,14 @@ def test_runc_is_asked_for_the_cpus_zones_and_devices_of_the_decision_and_pools_
             cpu = asked["linux"]["resources"]["cpu"]
             assert (cpu["cpus"], cpu["mems"], cpu["quota"], cpu["shares"]) == ("9-12", "1", -1, 1024)
             assert f"GPU={second}" in asked["process"]["env"]
+            assert asked["annotations"][INJECTED] == "true"
             await until(lambda: runtime.record(web)["cpus"] == "1-7,13-15")
             await kubelet.resize(db, 50_000)
             assert runtime.record(db)["quota"] == -1
             (applied,) = enforcer.state.applied
             assert (applied.uid, applied.container, cpuset.text(applied.cpus)) == ("uid-db", "main", "9-12")
+            async with enforced(runtime, devices=given) as later:
+                assert next(each for each in later.state.containers.values() if each.id == db).failure == ""
             await kubelet.stop(db)
             await kubelet.stop_pod(db_pod)
             await until(lambda: runtime.record(web)["cpus"] == "1-7,9-15")

@@ -84,7 +84,7 @@ class Enforcer:
         self._session: Session | None = None
         self._connected = False
         self._lost_at: float | None = None
-        self._told: tuple[AppliedContainer, ...] = ()
+        self._published: tuple[AppliedContainer, ...] = ()
         self._failures: frozenset[tuple[str, str, str]] = frozenset()
         self._known: tuple[object, ...] | None = None
         self.standing = "not connected to the container runtime yet"
@@ -190,8 +190,8 @@ class Enforcer:
             if (pod.uid, name, why) not in self._failures:
                 self._reported(pod, name, why)
         self._failures = failures
-        if applied != self._told:
-            self._told = applied
+        if applied != self._published:
+            self._published = applied
             self._tell()
 
     def _note(self, standing: str) -> None:

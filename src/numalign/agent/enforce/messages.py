@@ -64,6 +64,7 @@ CONTAINER: Final[Message] = {
     2: MessageField("sandbox", "string"),
     3: MessageField("name", "string"),
     4: MessageField("state", "int"),
+    6: MessageField("annotations", TEXTS, many=True),
     11: MessageField("linux", LINUX),
     12: MessageField("pid", "uint"),
 }
@@ -86,6 +87,7 @@ LINUX_ADJUSTMENT: Final[Message] = {
 }
 CDI: Final[Message] = {1: MessageField("name", "string")}
 ADJUSTMENT: Final[Message] = {
+    2: MessageField("annotations", TEXTS, many=True),
     4: MessageField("env", TEXTS, many=True),
     6: MessageField("linux", LINUX_ADJUSTMENT),
     8: MessageField("cdi", CDI, many=True),
@@ -99,6 +101,10 @@ UPDATED: Final[Message] = {1: MessageField("updates", UPDATE, many=True)}
 """Also the response to StopContainer, and the request of UpdateContainers."""
 SYNCHRONIZED: Final[Message] = {1: MessageField("updates", UPDATE, many=True), 2: MessageField("more", "bool")}
 FAILED: Final[Message] = {1: MessageField("updates", {1: MessageField("container", "string")}, many=True)}
+
+
+INJECTED: Final = "numalign.io/devices-injected"
+"""The annotation of a container in the runtime that got its devices, by which a later agent knows it."""
 
 
 class Sandbox(Struct, frozen=True, kw_only=True):
@@ -121,6 +127,8 @@ class RuntimeContainer(Struct, frozen=True, kw_only=True):
     """As the runtime has them on record; empty: not limited."""
     mems: str = ""
     quota: int = 0
+    injected: bool = False
+    """Whether it got its devices when it was created."""
 
 
 class CPUSettings(Struct, frozen=True):
@@ -176,6 +184,7 @@ def container(data: bytes) -> RuntimeContainer:
         cpus=cpu.get("cpus", ""),
         mems=cpu.get("mems", ""),
         quota=cpu.get("quota", {}).get("value", 0),
+        injected=any(each.get("key") == INJECTED for each in tree.get("annotations", ())),
     )
 
 
@@ -213,6 +222,7 @@ def adjustment(settings: CPUSettings | None, injected: Injection) -> Tree:
     if settings is not None:
         linux["resources"] = resources(settings)
     return {
+        "annotations": protobuf.entries({INJECTED: "true"} if injected != Injection() else {}),
         "env": protobuf.entries(injected.env),
         "cdi": [{"name": name} for name in injected.cdi],
         **({"linux": linux} if linux else {}),

@@ -183,15 +183,15 @@ class Session:
     def _create(self, subject: Tree, _: bytes) -> bytes:
         pod = messages.sandbox(subject.get("pod", b""))
         made = messages.container(subject.get("container", b""))
-        injected, trouble = NOTHING, ""
+        injected, lacking = NOTHING, ""
         own = self._state.own(pod, made.name)
         if own is not None and own.devices:
-            injected, trouble = (
+            injected, lacking = (
                 self._devices.injection(own)
                 if self._devices is not None
                 else (NOTHING, "no devices are configured here")
             )
-        settings = self._state.create(pod, made, self._now(), trouble)
+        settings = self._state.create(pod, made, self._now(), lacking)
         if isinstance(settings, Refusal):
             raise CallFailed("FAILED_PRECONDITION", f"numalign: the decision cannot be applied yet: {settings.why}")
         changes = self._state.changes(before=made.id)

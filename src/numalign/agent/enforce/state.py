@@ -29,6 +29,8 @@ from numalign.api.objects.pod import Pod, PodSpec
 STRAYS: Final = 3
 """Checks in a row in which the kernel reports other CPUs, after which the decision counts as failed."""
 
+UNINJECTED: Final = "the container was created without its devices; it gets them when it is created again"
+
 Key = tuple[str, str]
 """A pod's uid and the name of a container."""
 
@@ -69,6 +71,8 @@ class HostContainer(Struct):
     """Why it does not hold the CPUs of its decision."""
     trouble: str = ""
     """Why its decision is not applied although nothing contradicts it."""
+    lacking: str = ""
+    """Why it has no devices. They cannot be added later."""
     has: CPUSettings | None = None
     """What the runtime last accepted; None: unknown."""
     sent: int = 0
@@ -83,7 +87,7 @@ class HostContainer(Struct):
 
     @property
     def failure(self) -> str:
-        return self.contradiction or self.trouble
+        return self.contradiction or self.lacking or self.trouble
 
     @property
     def wants(self) -> int:
@@ -150,6 +154,8 @@ class NodeState:
             found = self._container(pod, each)
             found.has = _on_record(each)
             found.running, found.pid = each.state == messages.RUNNING, each.pid
+            if found.own is not None and found.own.devices and not each.injected:
+                found.lacking = UNINJECTED
             if (known := before.get(each.id)) is not None:
                 found.trouble, found.seen, found.strays = known.trouble, known.seen, known.strays
             self.containers[each.id] = found
@@ -172,15 +178,15 @@ class NodeState:
         self._settle()
 
     def create(
-        self, sandbox: Sandbox, made: RuntimeContainer, now: float, trouble: str = ""
+        self, sandbox: Sandbox, made: RuntimeContainer, now: float, lacking: str = ""
     ) -> CPUSettings | Refusal | None:
-        """What the container starts with; None: as it is. A `Refusal` where it has to wait. `trouble`: why the rest of
-        its decision cannot be applied."""
+        """What the container starts with; None: as it is. A `Refusal` where it has to wait. `lacking`: why it gets no
+        devices."""
         pod = self._pods.get(sandbox.id)
         if pod is None:
             pod = self._pods[sandbox.id] = self._pod(sandbox)
         found = self._container(pod, made)
-        found.trouble = trouble
+        found.lacking = lacking
         before = dict(self.containers)
         for each in [id for id, other in before.items() if _ends_before(other, found)]:
             del self.containers[each]

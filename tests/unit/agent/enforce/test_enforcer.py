@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from numalign.agent.deviceplugin import config
 from numalign.agent.enforce import kernel
@@ -16,6 +17,7 @@ from numalign.agent.enforce.devices import Devices
 from numalign.agent.enforce.enforcer import CHECKING, GRACE, Enforcement, Enforcer
 from numalign.agent.enforce.messages import Sandbox
 from numalign.agent.enforce.session import UPDATING
+from numalign.agent.enforce.state import UNINJECTED
 from numalign.api.attributes.directmode import DeviceMinors
 from numalign.api.attributes.directresult import ContainerResult, DeviceGrant
 from numalign.api.decode import cpuset
@@ -47,14 +49,13 @@ class Host:
         self.runtime = Runtime()
         self.host = host
         self.failures: list[tuple[str, str, str]] = []
-        self.told = 0
         self.settings = Enforcement(socket=Path("/nri.sock"), host=host, patience=patience, devices=devices)
         self._task: asyncio.Task[None] | None = None
         self.enforcer: Enforcer
 
     async def start(self, settings: Settings = SETTINGS) -> None:
         clock = virtualtime.clock(random.Random(1))
-        self.enforcer = Enforcer(NODE, self.settings, clock, self._changed, self._failed, self.runtime.open)
+        self.enforcer = Enforcer(NODE, self.settings, clock, lambda: None, self._failed, self.runtime.open)
         self._task = asyncio.create_task(self.enforcer.run())
         self.enforcer.configure(MACHINE, settings, {})
         await asyncio.sleep(3)
@@ -65,9 +66,6 @@ class Host:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
             self._task = None
-
-    def _changed(self) -> None:
-        self.told += 1
 
     def _failed(self, sandbox: Sandbox, container: str, why: str) -> None:
         self.failures.append((sandbox.name, container, why))
@@ -266,7 +264,29 @@ def test_devices_by_minor_number_are_injected_and_unknown_ones_refused(tmp_path:
             await host.runtime.stop_pod(made.pod)
             odd = await host.run("odd", with_device(9))
             assert odd.cdi == ()
-            assert host.applied == {"uid-odd": "this node has no device 9 of example.com/gpu"}
+            lacks = {"uid-odd": "this node has no device 9 of example.com/gpu"}
+            assert host.applied == lacks
+            # It stays so, whatever else changes.
+            await host.run("db", own("main", "3-4", (0,)))
+            await asyncio.sleep(2 * CHECKING)
+            assert host.applied == lacks | {"uid-db": "3-4"}
+
+    virtualtime.run(story())
+
+
+def test_a_container_that_started_without_the_agent_has_no_devices_and_the_report_says_so(tmp_path: Path) -> None:
+    offers = config.read(DEVICES, "devices.yaml")
+    devices = Devices(offers, tmp_path)
+    wanted = ContainerResult(name="main", cpuset="1-2", devices={"example.com/gpu": (DeviceGrant(0),)})
+
+    async def story() -> None:
+        async with hosted(tmp_path, devices=devices) as host:  # type: ignore[arg-type]
+            await host.run("early", wanted)
+            await host.stop()
+            await host.run("late", structs.replace(wanted, cpuset="3-4"))
+            await host.start()
+            assert host.applied == {"uid-early": "1-2", "uid-late": UNINJECTED}
+            assert [each.cpus for each in host.runtime.containers.values()] == ["1-2", "3-4"]
 
     virtualtime.run(story())
 
