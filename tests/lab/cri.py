@@ -159,7 +159,7 @@ class Containerd:
 
         return f"""\
 version = 3
-root = "{self.folder}/root"
+root = "{self.folder}/store"
 state = "{self.folder}/state"
 [grpc]
 address = "{self.socket}"

@@ -265,6 +265,7 @@ def run(options: AgentOptions) -> None:
             paused=options.no_publish,
         )
         address = (options.bind_address, options.port) if options.port else None
+        enforcement = _enforcement(options) if options.direct_mode else None
         login = access.default(options.kubeconfig)
         kubelet = _kubelet(options, places, node, login) if options.configz else None
         setup = Setup(
@@ -273,7 +274,7 @@ def run(options: AgentOptions) -> None:
             places=places,
             configz=kubelet,
             address=address,
-            enforcement=_enforcement(options) if options.direct_mode else None,
+            enforcement=enforcement,
         )
         with clock.event_loop_runner() as runner:
             runner.run(_run(setup, login))

@@ -203,6 +203,8 @@ REFUSED = {
     "no number of seconds": (["gc", "--interval", "nan"], "not a number of seconds"),
     "nor a period": (["run", "--period", "nan"], "not a number of seconds"),
     "more than a lifetime": (["gc", "--grace", "1e300", "--once"], "not a number of seconds"),
+    "no words for direct mode": (["run", "--direct-mode", "--mode", "rte"], "needs --mode own"),
+    "no devices": (["run", "--direct-mode", "--direct-devices", "none.yaml"], "No such file"),
     "no cluster": (["run", "--kubeconfig", "none.yaml"], "none.yaml"),
 }
 
