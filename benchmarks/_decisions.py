@@ -1,11 +1,10 @@
 """Pods that the scheduler's own choice places per second on one cluster, measured in a process of its own.
 
-The path is the product's: `scheduler.choosing` under the default profile, `Engine.place`, and the pod assumed on its
+The path is the product's: `scheduler.choose` under the default profile, `Engine.place`, and the pod assumed on its
 node; without queue, network and binding. `engine` starts one process for every cluster, with machine code and without.
 Every way of asking gets a scheduler that has placed nothing yet. Objects are made beforehand and share their equal
 parts, as informers leave them. Time is the processor's."""
 
-import gc
 import time
 from collections.abc import Callable, Sequence
 from random import Random
@@ -21,6 +20,7 @@ from numalign.api.objects.pod import Pod
 from numalign.api.objects.sharing import SharedPods
 from numalign.placement.engine import Engine
 from numalign.placement.rules.clusterstate import ClusterState
+from numalign.process import tasks
 from numalign.scheduler import main
 from numalign.scheduler.choose import choose, cluster
 from numalign.scheduler.choose.choose import Attempt, Chosen
@@ -99,8 +99,8 @@ def rate(placer: Placer, pods: Sequence[Pod], warm: int) -> float:
     pods = [sharing.shared(pod) for pod in pods]
     for pod in pods[:warm]:
         placer.place(pod)
-    gc.collect()
-    gc.freeze()
+    # As the process does once it knows its world.
+    tasks.settle()
     done, started = 0, time.process_time()
     for pod in pods[warm:]:
         placer.place(pod)

@@ -15,7 +15,16 @@ from msgspec import Struct
 from numalign.api.objects.pod import Pod
 from numalign.api.schedulerconfig import configuration, plugins
 from numalign.api.schedulerconfig.pluginargs import DefaultPreemptionArgs
-from numalign.placement.rules.rule import AloneFilter, AloneScore, FilterRule, LooksAround, ScoreRule, Surrounded
+from numalign.placement.rules.rule import (
+    AloneFilter,
+    AloneScore,
+    AmountsFilter,
+    AmountsScore,
+    FilterRule,
+    LooksAround,
+    ScoreRule,
+    Surrounded,
+)
 from numalign.placement.rules.volumes.volumebinding import VolumeBinding
 
 NAME: Final = configuration.NAME
@@ -72,11 +81,21 @@ class Profile(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def alone(self) -> tuple[tuple[FilterRule[Any], AloneFilter[Any]], ...]:
-        """The filters that evaluate each node by itself."""
+        """The filters that judge each node by its description."""
         return tuple((rule, rule) for rule in self.filters if isinstance(rule, AloneFilter))
 
     @cached_property
+    def amounts_filters(self) -> tuple[tuple[FilterRule[Any], AmountsFilter[Any]], ...]:
+        """The filters that judge each node by its amounts."""
+        return tuple((rule, rule) for rule in self.filters if isinstance(rule, AmountsFilter))
+
+    @cached_property
     def standing(self) -> tuple[tuple[Scored, AloneScore[Any] | None], ...]:
-        """The scores that do not look around, and whether they may judge nodes one by one."""
-        rules = [each for each in self.scores if not isinstance(each.rule, LooksAround)]
+        """The scores that judge nodes by their description, and whether they may do so one by one."""
+        rules = [each for each in self.scores if not isinstance(each.rule, (LooksAround, AmountsScore))]
         return tuple((each, each.rule if isinstance(each.rule, AloneScore) else None) for each in rules)
+
+    @cached_property
+    def amounts_scores(self) -> tuple[tuple[Scored, AmountsScore[Any]], ...]:
+        """The scores that judge each node by its amounts."""
+        return tuple((each, each.rule) for each in self.scores if isinstance(each.rule, AmountsScore))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import marshal
 import zlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import FunctionType, ModuleType
 from typing import Any, Final, NamedTuple
 
@@ -40,7 +40,16 @@ from numalign.placement.kernels.plan import MOST_STEPS, ZONES, Ground, Plan, Sco
 from numalign.placement.kernels.singlezone import CODE, LANES, UNDECIDED
 from numalign.placement.kernels.work import Work
 from numalign.placement.rules import nodeamounts
-from numalign.placement.rules.nodeamounts import AmountColumns, AmountTerms, Found, Places
+from numalign.placement.rules.nodeamounts import (
+    NEVER,
+    OUT,
+    AmountColumns,
+    AmountRanks,
+    AmountTerms,
+    Found,
+    Places,
+    RankedRows,
+)
 from numalign.placement.rules.totals import Totals
 
 
@@ -74,6 +83,17 @@ NO_TOTALS: Final = RowTotals(
 )
 NO_AMOUNTS: Final = Totals(1)
 NO_REQUESTS: Final = np.zeros((0, 2), np.int64)
+PLAINLY: Final = 1
+"""The weight of a score, or of codes, that stand alone; 0: what is not 0 refuses a place."""
+Numbers = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+"""Rules, what they ask for, and lines of scores: see `_amounts_entry`."""
+NO_ROWS: Final = (
+    np.zeros(0, np.intp),
+    np.zeros(0, np.int32),
+    np.zeros(0, np.uint8),
+    np.zeros(0, np.int32),
+    np.zeros(0, np.int32),
+)
 _NO_SHAPE: Final = -9
 """Instead of the shape that is counted: the order of pods does not count."""
 ZONES_ONLY: Final = *NO_TOTALS, NO_REQUESTS, ANY_KIND, OPEN, 0
@@ -134,16 +154,50 @@ def count(block: RowBlock, question: Question, pending: Pending, rows: Rows) -> 
 
 def amounts(terms: AmountTerms, columns: AmountColumns, places: Places) -> Found:
     """The outcome of every place, in their order."""
-    found, numbers = np.empty(len(places), np.int32), terms.__dict__.get("numbers")
+    numbers = terms.__dict__.get("numbers")
     if numbers is None:
-        asked = [(each.column, each.amount, each.weight, each.as_scored) for each in terms.asked]
-        line = np.array(terms.line, np.int64)
-        numbers = terms.__dict__["numbers"] = np.array(asked, np.int64).reshape(-1, 4), line
+        numbers = terms.__dict__["numbers"] = _numbers(((PLAINLY, terms),))
+    return _by_place(numbers, columns, places)
+
+
+def ranked(terms: AmountRanks, columns: AmountColumns, places: Places) -> Found:
+    """The sum of the weighted scores of every place, `NEVER` where a filter refuses it."""
+    return _by_place(_numbers_of(terms), columns, places)
+
+
+def rank(terms: AmountRanks, columns: AmountColumns, places: Places, rows: RankedRows, ranks: Found) -> tuple[int, int]:
+    """The rank of every row, into `ranks`."""
+    by_place = columns.allocatable, columns.requested, columns.scored, columns.pods, columns.most_pods
+    found = np.empty(len(places), np.int32)
+    best: tuple[int, int] = _compiled_amounts(*_numbers_of(terms), *by_place, places, found, *rows, ranks)
+    return best
+
+
+def _by_place(numbers: Numbers, columns: AmountColumns, places: Places) -> Found:
+    found = np.empty(len(places), np.int32)
     by_place = columns.allocatable, columns.requested, columns.scored, columns.pods, columns.most_pods
     # An array of another kind would be a reason to compile once more.
     places = places if places.dtype == np.intp and places.flags.carray else places.astype(np.intp)
-    _compiled_amounts(terms.what, *numbers, *by_place, places, found)
+    _compiled_amounts(*numbers, *by_place, places, found, *NO_ROWS)
     return found
+
+
+def _numbers_of(terms: AmountRanks) -> Numbers:
+    found: Numbers | None = terms.__dict__.get("numbers")
+    if found is None:
+        found = terms.__dict__["numbers"] = _numbers([*terms.scores, *((0, each) for each in terms.filters)])
+    return found
+
+
+def _numbers(weighted: Sequence[tuple[int, AmountTerms]]) -> Numbers:
+    rules, asked, lines = list[tuple[int, ...]](), list[tuple[int, ...]](), list[int]()
+    for weight, terms in weighted:
+        first, line = len(asked), len(lines)
+        asked += [(each.column, each.amount, each.weight, each.as_scored) for each in terms.asked]
+        lines += terms.line
+        rules.append((terms.what, weight, first, len(asked), line))
+    arrays = np.array(rules, np.int64).reshape(-1, 5), np.array(asked, np.int64).reshape(-1, 4)
+    return *arrays, np.array(lines, np.int64)
 
 
 class _Call(NamedTuple):
@@ -390,12 +444,13 @@ def _counts_entry(fingerprint: int) -> Any:  # noqa: C901 (as above)
 
 
 def _amounts_entry(fingerprint: int) -> Any:
-    """The same for amounts."""
+    """The same for amounts. `rules`: by row what is evaluated, its weight, the first and the last of what it asks for,
+    and where its line begins."""
 
     def evaluate_amounts(
-        what: int,
+        rules: Any,
         asked: Any,
-        line: Any,
+        lines: Any,
         allocatable: Any,
         requested: Any,
         scored: Any,
@@ -403,7 +458,12 @@ def _amounts_entry(fingerprint: int) -> Any:
         most_pods: Any,
         places: Any,
         found: Any,
-    ) -> int:
+        place_of: Any,
+        base: Any,
+        codes: Any,
+        by_code: Any,
+        ranks: Any,
+    ) -> tuple[int, int]:
         amounts, weights, resources = asked[:, 1].copy(), asked[:, 2].copy(), len(asked)
         offered, used = np.empty((resources, LANES), np.int64), np.empty((resources, LANES), np.int64)
         there, most, outcomes = np.empty(LANES, np.int64), np.empty(LANES, np.int64), np.empty(LANES, np.int64)
@@ -413,24 +473,47 @@ def _amounts_entry(fingerprint: int) -> Any:
             for lane in range(count):
                 place = np.uint32(places[first + lane])
                 there[lane], most[lane] = pods[place], most_pods[place]
+                found[first + lane] = 0
             for each in range(resources):
                 column, before = np.uint32(asked[each, 0]), scored if asked[each, 3] else requested
                 for lane in range(count):
                     place = np.uint32(places[first + lane])
                     offered[each, lane], used[each, lane] = allocatable[column, place], before[column, place]
-            nodeamounts.evaluate(
-                what, amounts, weights, line, offered, used, there, most, outcomes, sums, shares, count
-            )
-            for lane in range(count):
-                found[first + lane] = outcomes[lane]
-        return fingerprint
+            for each in range(len(rules)):
+                weight, start, end = rules[each, 1], rules[each, 2], rules[each, 3]
+                nodeamounts.evaluate(
+                    rules[each, 0],
+                    amounts[start:end],
+                    weights[start:end],
+                    lines[rules[each, 4] :],
+                    offered[start:end],
+                    used[start:end],
+                    there,
+                    most,
+                    outcomes,
+                    sums,
+                    shares,
+                    count,
+                )
+                for lane in range(count):
+                    before, outcome = found[first + lane], outcomes[lane]
+                    found[first + lane] = before + weight * outcome if weight else NEVER if outcome else before
+        best, fitting = OUT, 0
+        for row in range(len(ranks)):
+            ranks[row] = max(OUT, found[np.uint32(place_of[row])] + base[row] + by_code[codes[row]])
+            best, fitting = max(best, ranks[row]), fitting + (ranks[row] != OUT)
+        return best, fitting if fingerprint else 0
 
     return _machine_code(evaluate_amounts)
 
 
 def fingerprint(modules: Iterable[ModuleType] = ROW_KERNELS) -> int:
     """Of all functions and constants that machine code is made from: numba itself looks at the entered one only."""
-    found = [repr(PLAN), repr(WORK), repr((ASK, NO_ROOM, OPEN, ANY_KIND, _NO_SHAPE, NONE_PENDING, NOT_EXACT))]
+    found = [
+        repr(PLAN),
+        repr(WORK),
+        repr((ASK, NO_ROOM, OPEN, ANY_KIND, _NO_SHAPE, NONE_PENDING, NOT_EXACT, NEVER, OUT)),
+    ]
     for module in modules:
         for name, value in sorted(vars(module).items()):
             code = getattr(value, "__code__", None)

@@ -28,6 +28,8 @@ from numalign.placement.kernels.block import (
 from numalign.placement.kernels.plan import MOST_STEPS, ZONES, Plan
 from numalign.placement.kernels.work import Work
 from numalign.placement.rules.nodeamounts import amounts as amounts
+from numalign.placement.rules.nodeamounts import rank as rank
+from numalign.placement.rules.nodeamounts import ranked as ranked
 
 SCRATCH: Final = Work()
 FIELD: Final = [[0.0] for _ in range(singlezone.MOST_LANES)]

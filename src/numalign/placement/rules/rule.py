@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from numalign.api.objects.pod import Pod
 from numalign.placement.rules.clusterstate import ClusterState
-from numalign.placement.rules.rowclasses import Follows
+from numalign.placement.rules.totals import ByAmounts
 
 FITS: Final = 0
 MAX_SCORE: Final = 100
@@ -121,17 +121,31 @@ class Surrounded(Protocol):
 
 @runtime_checkable
 class AloneFilter(Protocol[Q]):
-    """A filter that judges every row by what is there, whatever other rows have."""
+    """A filter that judges every row by the description of its node, for pods of all sizes alike."""
 
-    def filter_alone(self, prepared: Q) -> Follows: ...
+    def filter_alone(self, prepared: Q) -> Codes: ...
 
 
 @runtime_checkable
 class AloneScore(Protocol[Q]):
-    """A score that is the same whatever other rows there are, and normalised as it is."""
+    """The same for a score, which is normalised as it is."""
 
-    def score_alone(self, prepared: Q) -> Follows | None:
-        """None: not this time."""
+    def score_alone(self, prepared: Q) -> NDArray[np.signedinteger] | None:
+        """None: this time it has to be normalised over all rows that passed the filters."""
+
+
+@runtime_checkable
+class AmountsFilter(Protocol[Q]):
+    """A filter that judges every row by its amounts, whatever other rows have."""
+
+    def filter_amounts(self, prepared: Q) -> ByAmounts: ...
+
+
+@runtime_checkable
+class AmountsScore(Protocol[Q]):
+    """The same for a score, which is normalised as it is."""
+
+    def score_amounts(self, prepared: Q) -> ByAmounts: ...
 
 
 def span(rows: Rows) -> Rows | slice:
@@ -140,19 +154,6 @@ def span(rows: Rows) -> Rows | slice:
     if count and rows.item(-1) - rows.item(0) == count - 1:
         return slice(rows.item(0), rows.item(0) + count)
     return rows
-
-
-class Fixed(Struct, frozen=True, eq=False):
-    """By row, as long as nodes are described as they are now."""
-
-    values: NDArray[np.signedinteger]
-
-    def rows(self, rows: Rows) -> NDArray[np.signedinteger]:
-        found: NDArray[np.signedinteger] = self.values[rows]
-        return found
-
-    def row(self, row: int) -> int:
-        return self.values.item(row)
 
 
 class Coded(Struct, frozen=True):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import lru_cache
 from operator import attrgetter, is_
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -22,7 +22,7 @@ from numalign.api.objects.pod import Container, Pod, ResourceList
 from numalign.placement.columns.changelog import ChangeLog
 from numalign.placement.rules import nodeamounts
 from numalign.placement.rules.alike import VACANT, AlikeRows
-from numalign.placement.rules.nodeamounts import Amounts, AmountsKernel, AmountTerms
+from numalign.placement.rules.nodeamounts import AmountRanks, Amounts, AmountsKernel, AmountTerms, RankedRows
 from numalign.placement.rules.rowclasses import Follows, Rows, RowTable, Small, grown
 
 CPU, MEMORY = 0, 1
@@ -69,6 +69,12 @@ class ByAmounts(Struct, frozen=True):
 
     def row(self, row: int) -> int:
         return nodeamounts.evaluated(self.terms, self.amounts, row)
+
+
+class Best(NamedTuple):
+    rank: int
+    fitting: int
+    """Rows that have a rank at all."""
 
 
 class Totals:
@@ -153,6 +159,19 @@ class Totals:
             part = self.kernel().amounts(terms, self, rows) if alike is None else self._by_kind(terms, alike)
             total += np.int64(weight) * part
         return total if alike is None else _gathered(total, alike, rows, self._every_row)
+
+    def ranked(self, terms: AmountRanks, rows: Rows) -> Small:
+        """What these rules say about each of the rows, as `AmountsKernel.ranked` has it."""
+        return self.kernel().ranked(terms, self, rows)
+
+    def rank(self, terms: AmountRanks, base: Small, codes: NDArray[np.uint8], by_code: Small, ranks: Small) -> Best:
+        """The same about the first rows, so many as there are `ranks`, with what else is added, as
+        `AmountsKernel.rank` has it."""
+        every_row, count = self._every_row, len(ranks)
+        alike = self._kinds_of(every_row)
+        columns, places, place = (self, every_row, every_row) if alike is None else (alike, alike.places, alike.of_row)
+        rows = RankedRows(place[:count], base[:count], codes, by_code)
+        return Best(*self.kernel().rank(terms, columns, places, rows, ranks))
 
     def _kinds_of(self, rows: Rows) -> AlikeRows | None:
         """The kinds of rows, as they are now; None: to evaluate these rows one by one takes less."""

@@ -3,37 +3,36 @@
 `choose` tries this cache before it runs all filters and scores. Most plugins judge a node by that node alone, and
 placing a pod changes one node: only the ranks of changed nodes are computed again, found through the change logs of
 engine and totals. Plugins that look at other nodes (spreading, affinity, preferences) are computed for all nodes and
-added. The result equals that of the full computation, including the random choice among equal nodes. Pods of a new
-kind, and pods that fit nowhere, go through the full computation. A rank is the certainty of admission and the total
-score in one number. Pods are of one kind if informers have made their parts one object (`api.decode.sharing`)."""
+added. What filters and scores say of the nodes' descriptions is computed once for pods of all sizes. The result equals
+that of the full computation, including the random choice among equal nodes. Pods that fit nowhere go through the full
+computation. A rank is the certainty of admission and the total score in one number. Pods are of one kind if informers
+have made their parts one object (`api.decode.sharing`)."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from operator import attrgetter
 from typing import Final, Generic, TypeVar
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
-from numalign.api.caches import BoundedCache, LruCache
+from numalign.api.caches import BoundedCache, LruCache, StampedCache
 from numalign.api.objects import requests
 from numalign.api.objects.pod import Pod, Volume
 from numalign.placement.columns.shapes import Shape
 from numalign.placement.decisions import Codes, Decision, Randomness
 from numalign.placement.engine import Engine
 from numalign.placement.rules.clusterstate import ClusterState, Flags
-from numalign.placement.rules.rowclasses import Follows
-from numalign.placement.rules.rule import FITS, Fixed, Refusal, Rows, Scores
+from numalign.placement.rules.nodeamounts import NEVER, OUT, AmountRanks
+from numalign.placement.rules.rowclasses import Small
+from numalign.placement.rules.rule import FITS, Refusal, Rows, Scores
+from numalign.placement.rules.totals import ByAmounts
 from numalign.placement.verdicts.verdicts import VerdictTable
 from numalign.scheduler.choose import scoring
 from numalign.scheduler.profiles import Around, Profile, Scored
-
-OUT: Final = -1
-"""The rank of a row that is none to pick."""
 
 
 class BestRanks:
@@ -87,63 +86,66 @@ FEW: Final = 64
 """Changes up to which one row after the other is quicker than arrays over them."""
 SEVERAL: Final = 3
 """Rows from which their amounts are evaluated together."""
-MANY: Final = 256
-"""Changed ranks from which a new podium is quicker than moving rows on the old one."""
+UNKNOWN: Final = -2
+CODES: Final = 256
+"""Codes as unsigned bytes."""
 
-Weighted = tuple[int, Follows]
+Weighted = tuple[int, ByAmounts]
 
 
-class RankTerms(Struct, frozen=True, kw_only=True):
-    """What rules say row by row; `aligned`: kubelets pin something of the pod."""
+class Described(Struct, frozen=True, kw_only=True):
+    """What rules say that look at the description of nodes, row by row: the same for pods of all sizes."""
 
-    filters: Sequence[Follows]
+    base: Small
+    """What this adds to ranks; `NEVER`: the row does not take the pods."""
+    by_code: Small
+    """What zones add to the rank of a row, by its code as an unsigned byte."""
+    relative: Sequence[Scored]
+    """Scores that do not look around, but are normalised over all nodes that would do."""
+
+
+class BySize(Struct, frozen=True, kw_only=True):
+    """What follows from the amounts that a pod asks for, and those of nodes."""
+
+    filters: Sequence[ByAmounts]
     scores: Sequence[Weighted]
-    zones_weight: int
-    aligned: bool
 
 
 class NodeRanks:
-    def __init__(self, terms: RankTerms, shape: Shape, engine: Engine, world: ClusterState) -> None:
-        self._terms, self._shape, self._engine, self._log = terms, shape, engine, world.totals.log
-        fixed = [each.values != FITS for each in terms.filters if isinstance(each, Fixed)]
-        self._open: Flags = ~np.logical_or.reduce(fixed)
-        """Rows that take the pod as far as the node's description goes."""
-        self._base: Scores = np.zeros(world.capacity, np.int64)
-        for weight, each in terms.scores:
-            self._base += weight * each.values if isinstance(each, Fixed) else 0
-        self._filters = [each for each in terms.filters if not isinstance(each, Fixed)]
-        self._scores = [(weight, each) for weight, each in terms.scores if not isinstance(each, Fixed)]
-        self._ranks: Codes = np.full(world.capacity, OUT, np.int32)
+    def __init__(
+        self, described: Described, by_size: BySize, shape: Shape, engine: Engine, world: ClusterState
+    ) -> None:
+        self._shape, self._engine, self._totals = shape, engine, world.totals
+        self._log, self._likes = world.totals.log, world.totals.likes
+        self._base, self._by_code = described.base, described.by_code
+        self._filters, self._scores = by_size.filters, by_size.scores
+        self._terms = AmountRanks(
+            tuple([each.terms for each in by_size.filters]),
+            tuple([(weight, each.terms) for weight, each in by_size.scores]),
+        )
+        self._ranks: Small = np.empty(world.capacity, np.int32)
         """`OUT`: the node does not take the pod."""
-        self._codes: Codes = np.full(world.capacity, OUT, np.int32)
-        """The engine's, as far as ranks know them."""
+        self._ranks.fill(OUT)
         self._podium: BestRanks | None = None
-        """Made at the first pick."""
+        """Made when a few rows have changed: a kind may have one pod only, or come so seldom that all rows do."""
+        self._highest = UNKNOWN
+        """The best rank, while the ranks are those of the last look at all rows."""
         self._table: VerdictTable | None = None
         """The engine's answers, as they were found last; None: never. With it, how far changes are known."""
         self._turned_down = self._judged = self._seen = 0
         self.fitting = 0
         # Single numbers are read and written here: views of the same arrays are quicker at that.
-        self._is_open, self._base_of = self._open.data, self._base.data
-        self._rank_of, self._code_of = self._ranks.data, self._codes.data
-        self._likes = world.totals.likes
+        self._base_of = self._base.data
+        self._rank_of, self._of_code = self._ranks.data, self._by_code.data
         self._known: BoundedCache[int, int] = BoundedCache(MOST_KNOWN)
-        """By likeness, what amounts add to a rank: nodes of one kind fill up alike. `OUT`: they do not do."""
-        aligned = terms.aligned
-        zones = engine.zone_scores(terms.zones_weight, aligned=aligned)
-        self._by_score = zones + (engine.certainties(aligned=aligned) << TIER_BITS)
-        """What zones add."""
-        self._of_zones: list[int] = self._by_score.tolist()
+        """By likeness, what amounts add to a rank: nodes of one kind fill up alike. `NEVER`: they do not do."""
 
     def placed(self, pod: Pod, now: float, rng: Randomness) -> Decision | None:
         """On the best node that is certain to take it; None: on none."""
         self.refresh()
-        if self._podium is None:
-            self._podium = BestRanks(self._ranks)
-        best = self._podium.first
-        if not best:
+        row = self._pick(rng)
+        if row is None:
             return None
-        row = best[int(rng.random() * len(best))]
         decision = self._engine.place(pod, self._shape, row, now)
         if decision is not None:
             return decision
@@ -151,6 +153,18 @@ class NodeRanks:
         totals = self.at(rows)
         self._demote(int(np.searchsorted(rows, row)), row, totals)
         return self.placed_among(pod, now, (rows, totals), rng)
+
+    def _pick(self, rng: Randomness) -> int | None:
+        """Any row of the best rank."""
+        if self._highest == OUT:
+            return None
+        if self._highest != UNKNOWN:
+            equals = np.flatnonzero(self._ranks == self._highest)
+            return equals.item(int(rng.random() * len(equals)))
+        if self._podium is None:
+            self._podium = BestRanks(self._ranks)
+        best = self._podium.first
+        return best[int(rng.random() * len(best))] if best else None
 
     def placed_among(self, pod: Pod, now: float, ranked: tuple[Rows, Scores], rng: Randomness) -> Decision | None:
         """The same on these rows by these ranks, because others have had their say."""
@@ -177,9 +191,10 @@ class NodeRanks:
         assert table is not None, "ranks are made for flavours that keep tables"
         few = self._few(table)
         if few is None:
-            self._look_at_many(table.codes)
-        else:
+            self._look_at_all(table.codes)
+        elif few:
             self._look_at(few, table.codes)
+            self._highest = UNKNOWN
         self._table, self._turned_down = table, table.turned_down
         self._judged, self._seen = table.seen, self._log.generation
 
@@ -194,8 +209,8 @@ class NodeRanks:
             return None
         rows = {*judged, *counted, *turned_down}
         # Rows beyond have a report and no node.
-        beyond = self._engine.height > len(self._is_open)
-        return {row for row in rows if row < len(self._is_open)} if beyond else rows
+        beyond = self._engine.height > len(self._ranks)
+        return {row for row in rows if row < len(self._ranks)} if beyond else rows
 
     def _demote(self, place: int, row: int, totals: Scores) -> None:
         """The row did not take the pod, for the engine has looked closer; it may still be a last resort, after all
@@ -203,40 +218,26 @@ class NodeRanks:
         left = self._engine.survey(self._shape).item(row) >= 0 and totals[place] >= scoring.BY_SCORE << TIER_BITS
         totals[place] = totals[place] - (1 << TIER_BITS) if left else OUT
 
-    def _look_at_many(self, judged: Codes) -> None:
-        codes = judged[: min(len(self._codes), self._engine.height)]
-        differing: Rows = np.flatnonzero(codes != self._codes[: len(codes)])
-        self._codes[differing] = codes[differing]
-        changed = self._log.since(self._seen) if self._table is not None else None
-        rows = np.flatnonzero(self._open) if changed is None else np.union1d(changed, differing).astype(np.intp)
-        rows = rows[self._open[rows]]
-        ranks = self._ranks_of(rows)
-        other = ranks != self._ranks[rows]
-        self._move(rows[other], ranks[other])
-
-    def _move(self, rows: Rows, ranks: NDArray[np.int64]) -> None:
-        before, self._ranks[rows] = self._ranks[rows].tolist(), ranks
-        if len(rows) > MANY:
-            self._podium = None
-        elif self._podium is not None:
-            for each in zip(rows.tolist(), before, ranks.tolist(), strict=True):
-                self._podium.move(*each)
-        self.fitting += int(np.count_nonzero(ranks != OUT)) - (len(before) - before.count(OUT))
+    def _look_at_all(self, judged: Codes) -> None:
+        rows = min(len(self._ranks), self._engine.height)
+        codes, ranks = judged[:rows].view(np.uint8), self._ranks[:rows]
+        found = self._totals.rank(self._terms, self._base, codes, self._by_code, ranks)
+        self._podium, self._highest, self.fitting = None, found.rank, found.fitting
 
     def _look_at(self, rows: Collection[int], judged: Codes) -> None:
-        ranks, codes, podium = self._rank_of, self._code_of, self._podium
-        is_open, base, likes, known, of_zones = self._is_open, self._base_of, self._likes, self._known, self._of_zones
+        ranks, podium = self._rank_of, self._podium
+        base, likes, known, of_code = self._base_of, self._likes, self._known, self._of_code
         if len(rows) >= SEVERAL:
-            self._remember({likes[row]: row for row in rows if likes[row] not in known and is_open[row]})
+            self._remember({likes[row]: row for row in rows if likes[row] not in known and base[row] >= 0})
         for row in rows:
-            codes[row] = code = judged.item(row)
+            code = judged.item(row)
             before, rank = ranks[row], OUT
-            if code >= 0 and is_open[row]:
+            if code >= 0 and base[row] >= 0:
                 amounts = known.get(likes[row])
                 if amounts is None:
                     amounts = self._remembered(row)
-                if amounts != OUT:
-                    rank = amounts + base[row] + of_zones[code]
+                # Scores of absurd amounts may be negative.
+                rank = max(OUT, amounts + base[row] + of_code[code])
             if rank != before:
                 self.fitting += (rank != OUT) - (before != OUT)
                 ranks[row] = rank
@@ -251,30 +252,15 @@ class NodeRanks:
         """The same for one row of each likeness, quicker than one after the other."""
         if not rows:
             return
-        for like, amounts in zip(rows, self._amounts_of(np.array(list(rows.values()))).tolist(), strict=True):
+        found = self._totals.ranked(self._terms, np.array(list(rows.values())))
+        for like, amounts in zip(rows, found.tolist(), strict=True):
             self._known.keep(like, amounts)
 
     def _by_amounts(self, row: int) -> int:
         for each in self._filters:
             if each.row(row) != FITS:
-                return OUT
+                return NEVER
         return sum([weight * each.row(row) for weight, each in self._scores])
-
-    def _ranks_of(self, rows: Rows) -> NDArray[np.int64]:
-        """The same as `_look_at` for many rows, all of them open."""
-        codes, amounts = self._codes[rows], self._amounts_of(rows)
-        # What is added to rows that do not take the pod does not count.
-        total = amounts + self._base[rows] + self._by_score.take(codes, mode="clip")
-        return np.where((codes >= 0) & (amounts != OUT), total, OUT)
-
-    def _amounts_of(self, rows: Rows) -> NDArray[np.int64]:
-        """What amounts add to the ranks of these rows; `OUT`: they do not do."""
-        total = np.zeros(len(rows), np.int64)
-        for weight, score in self._scores:
-            total += np.int64(weight) * score.rows(rows)
-        for each in self._filters:
-            total[each.rows(rows) != FITS] = OUT
-        return total
 
 
 T = TypeVar("T")
@@ -325,7 +311,7 @@ def _decide(volumes: Iterable[Volume]) -> bool:
 
 
 MOST_KINDS: Final = 64
-MOST_MET: Final = 1024
+MOST_DESCRIBED: Final = 64
 LARGEST_SCORE: Final = 256
 """Of one rule or the zones, before weights: more than any."""
 
@@ -352,7 +338,7 @@ class KindRanks(Struct, frozen=True):
     ranks: NodeRanks | None
     """None: pods of the kind always go the long way."""
     relative: Sequence[Scored] = ()
-    """Scores of rules that do not look around, but are normalised over all nodes that would do."""
+    """As in `Described`."""
 
 
 class KnownKind(Struct, frozen=True):
@@ -363,6 +349,8 @@ class KnownKind(Struct, frozen=True):
     surroundings: int
     around: Sequence[Around]
     """Rules that have something to say about them."""
+    reads: Hashable
+    """What other rules read of them, but for their size."""
     standing: list[KindRanks]
     """One, or none so far."""
 
@@ -374,14 +362,15 @@ class RankCache:
     def __init__(self, engine: Engine, world: ClusterState) -> None:
         self._engine, self._world = engine, world
         self._known: LruCache[Hashable, list[KindRanks]] = LruCache(MOST_KINDS)
-        self._met: LruCache[Hashable, list[bool]] = LruCache(MOST_MET)
+        self._described: StampedCache[Hashable, Described | None] = StampedCache(MOST_DESCRIBED)
+        """By all that rules which do not look around read of a pod, but for its size; None: no ranks are kept."""
         self._familiar: PodKinds[KnownKind] = PodKinds(MOST_KINDS)
 
     def placed(self, asked: RankRequest, rng: Randomness) -> RankedPlacement | None:
         """The pod on the best node, charged; None: it has to go the long way."""
         familiar = self._recognised(asked)
-        standing = self._standing(asked, familiar.standing) if familiar is not None else None
-        if familiar is None or standing is None or standing.ranks is None:
+        standing = self._standing(asked, familiar)
+        if standing.ranks is None:
             return None
         if familiar.around or standing.relative:
             return self._placed_among(asked, standing, familiar.around, rng)
@@ -423,8 +412,7 @@ class RankCache:
 
     # What is kept
 
-    def _recognised(self, asked: RankRequest) -> KnownKind | None:
-        """None: pods of its kind were not met before."""
+    def _recognised(self, asked: RankRequest) -> KnownKind:
         pod, profile = asked.pod, asked.profile
         parts, surroundings = kind_parts(pod), 0
         for each in profile.surrounded:
@@ -432,72 +420,81 @@ class RankCache:
         found = self._familiar.find(parts)
         if found is not None and found.holds(asked, surroundings):
             return found
-        kind = _kind(asked)
-        if self._is_new(kind):
-            return None
         around = [each for each in profile.around if each.concerns(pod)]
-        found = KnownKind(asked.shape, profile, surroundings, around, self._known.get(kind, list))
+        reads = _read_of(asked)
+        known = self._known.get((asked.shape.number, reads), list)
+        found = KnownKind(asked.shape, profile, surroundings, around, reads, known)
         self._familiar.keep(parts, found)
         return found
 
-    def _standing(self, asked: RankRequest, holder: list[KindRanks]) -> KindRanks:
-        world = self._world
+    def _standing(self, asked: RankRequest, familiar: KnownKind) -> KindRanks:
+        world, holder = self._world, familiar.standing
         stamp = world.description, world.capacity, len(world.totals.columns)
         if not holder or holder[0].stamp != stamp:
-            holder[:] = [self._made(asked, stamp)]
+            holder[:] = [self._made(asked, familiar.reads, stamp)]
         return holder[0]
 
-    def _is_new(self, kind: Hashable) -> bool:
-        met = self._met.get(kind, list)
-        if met:
-            return False
-        met.append(True)
-        return True
+    def _made(self, asked: RankRequest, reads: Hashable, stamp: Stamp) -> KindRanks:
+        if self._engine.follow(asked.shape) is None or requests.is_resized(asked.pod):
+            return KindRanks(stamp, None)
+        described = self._described.get(reads, stamp[:2], lambda: self._describe(asked))
+        by_size = self._by_size(asked.pod, asked.profile) if described is not None else None
+        if described is None or by_size is None:
+            return KindRanks(stamp, None)
+        ranks = NodeRanks(described, by_size, asked.shape, self._engine, self._world)
+        return KindRanks(stamp, ranks, described.relative)
 
-    def _made(self, asked: RankRequest, stamp: Stamp) -> KindRanks:
-        profile = asked.profile
+    def _describe(self, asked: RankRequest) -> Described | None:
+        pod, profile, world = asked.pod, asked.profile, self._world
         weights = profile.zones_weight + sum(scored.weight for scored in profile.scores)
-        filters = self._filters(asked.pod, profile)
-        if self._engine.follow(asked.shape) is None:
-            return KindRanks(stamp, None)
-        if filters is None or weights * LARGEST_SCORE >= 1 << TIER_BITS or requests.is_resized(asked.pod):
-            return KindRanks(stamp, None)
-        relative: list[Scored] = []
-        scores = list(self._scores(asked.pod, profile, relative))
-        aligned = scoring.is_aligned(asked.shape)
-        terms = RankTerms(filters=filters, scores=scores, zones_weight=profile.zones_weight, aligned=aligned)
-        return KindRanks(stamp, NodeRanks(terms, asked.shape, self._engine, self._world), relative)
-
-    def _filters(self, pod: Pod, profile: Profile) -> list[Follows] | None:
-        found: list[Follows] = [Fixed((~self._world.present).astype(np.int32))]
+        if weights * LARGEST_SCORE >= 1 << TIER_BITS:
+            return None
+        takes = world.present.copy()
         for rule, alone in profile.alone:
-            prepared = rule.prepare(pod, self._world)
+            prepared = rule.prepare(pod, world)
             if isinstance(prepared, Refusal) or (prepared is not None and prepared.only is not None):
                 return None
             if prepared is not None:
-                found.append(alone.filter_alone(prepared))
+                takes &= alone.filter_alone(prepared) == FITS
+        base, relative = np.zeros(world.capacity, np.int32), list[Scored]()
+        for scored, alone_score in profile.standing:
+            prepared = scored.rule.prepare_score(pod, world, world.node_rows)
+            score = alone_score.score_alone(prepared) if alone_score is not None and prepared is not None else None
+            if score is not None:
+                base += np.int32(scored.weight) * score.astype(np.int32, copy=False)
+            elif prepared is not None:
+                relative.append(scored)
+        base[~takes] = NEVER
+        return Described(base=base, by_code=self._by_code(asked), relative=relative)
+
+    def _by_code(self, asked: RankRequest) -> Small:
+        profile, engine, aligned = asked.profile, self._engine, scoring.is_aligned(asked.shape)
+        found = np.full(CODES, NEVER, np.int32)
+        ranks = engine.zone_scores(profile.zones_weight, aligned=aligned)
+        found[: len(ranks)] = ranks + (engine.certainties(aligned=aligned) << TIER_BITS)
         return found
 
-    def _scores(self, pod: Pod, profile: Profile, relative: list[Scored]) -> Iterator[tuple[int, Follows]]:
-        """Those that are relative to other nodes are put aside."""
-        rows = self._world.node_rows
-        for scored, alone in profile.standing:
-            prepared = scored.rule.prepare_score(pod, self._world, rows)
-            if prepared is None:
-                continue
-            follows = alone.score_alone(prepared) if alone is not None else None
-            if follows is None:
-                relative.append(scored)
-            else:
-                yield scored.weight, follows
+    def _by_size(self, pod: Pod, profile: Profile) -> BySize | None:
+        world, filters, scores = self._world, list[ByAmounts](), list[Weighted]()
+        for rule, fits in profile.amounts_filters:
+            prepared = rule.prepare(pod, world)
+            if isinstance(prepared, Refusal) or (prepared is not None and prepared.only is not None):
+                return None
+            if prepared is not None:
+                filters.append(fits.filter_amounts(prepared))
+        for scored, counts in profile.amounts_scores:
+            prepared = scored.rule.prepare_score(pod, world, world.node_rows)
+            if prepared is not None:
+                scores.append((scored.weight, counts.score_amounts(prepared)))
+        return BySize(filters=filters, scores=scores)
 
 
-def _kind(asked: RankRequest) -> Hashable:
-    """All that rules which do not look around read of a pod; the shape has what it asks for."""
+def _read_of(asked: RankRequest) -> Hashable:
+    """All that rules which do not look around read of a pod, beside the amounts that it asks for."""
     spec = asked.pod.spec
     return (
         asked.profile.name,
-        asked.shape.number,
+        scoring.is_aligned(asked.shape),
         spec.tolerations,
         tuple(spec.node_selector.items()) if spec.node_selector else (),
         spec.affinity.node_affinity if spec.affinity is not None else None,

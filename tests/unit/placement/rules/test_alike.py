@@ -16,7 +16,17 @@ from numalign.placement.columns.changelog import LENGTH
 from numalign.placement.rules import nodeamounts
 from numalign.placement.rules import totals as totals_module
 from numalign.placement.rules.alike import VACANT, AlikeRows
-from numalign.placement.rules.nodeamounts import BALANCE, FIT, LEAST, MOST, AmountColumns, AmountTerms, Asked
+from numalign.placement.rules.nodeamounts import (
+    BALANCE,
+    FIT,
+    LEAST,
+    MOST,
+    AmountColumns,
+    AmountRanks,
+    AmountTerms,
+    Asked,
+    RankedRows,
+)
 from numalign.placement.rules.totals import CPU, MEMORY, ByAmounts, Charge, Totals
 
 ROWS = 12
@@ -126,6 +136,15 @@ class Counting:
         self.asked.append(len(places))
         return np.zeros(len(places), np.int32)
 
+    def ranked(self, terms: AmountRanks, columns: AmountColumns, places: Any) -> Any:
+        self.asked.append(len(places))
+        return np.zeros(len(places), np.int32)
+
+    def rank(self, terms: AmountRanks, columns: AmountColumns, places: Any, rows: RankedRows, ranks: Any) -> Any:
+        self.asked.append(len(places))
+        assert len(rows.place) == len(rows.base) == len(rows.codes) == len(ranks)
+        return 0, 0
+
 
 @pytest.mark.parametrize("apart, asked", [(0, 2), (300, 302), (900, 901)])
 def test_few_kinds_are_evaluated_instead_of_many_rows(apart: int, asked: int) -> None:
@@ -136,7 +155,9 @@ def test_few_kinds_are_evaluated_instead_of_many_rows(apart: int, asked: int) ->
         totals.add(row, Charge(((CPU, row + 1),), (0, 0)))
     totals.kernel = lambda: counting
     totals.evaluated(TERMS[0], np.arange(1000))
-    assert counting.asked == [asked]
+    base, codes, by_code = np.zeros(1000, np.int32), np.zeros(990, np.uint8), np.zeros(256, np.int32)
+    totals.rank(AmountRanks((), ()), base, codes, by_code, np.zeros(990, np.int32))
+    assert counting.asked == [asked, asked]
 
 
 def test_every_row_may_be_of_a_kind_of_its_own() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from numalign.placement import kernels
 from numalign.placement.rules import nodeamounts
@@ -18,11 +19,15 @@ from numalign.placement.rules.nodeamounts import (
     FULL,
     LEAST,
     MOST,
+    NEVER,
+    OUT,
     RATIO,
     TOO_LARGE,
+    AmountRanks,
     AmountsKernel,
     AmountTerms,
     Asked,
+    RankedRows,
 )
 from numalign.placement.rules.totals import Totals
 from tests.conftest import require
@@ -44,6 +49,25 @@ terms = st.builds(
 )
 
 
+scores = st.tuples(st.integers(1, 100), terms.filter(lambda each: each.what != FIT))
+filters = terms.map(lambda each: structs.replace(each, what=FIT))
+ranks = st.builds(AmountRanks, st.lists(filters, max_size=2).map(tuple), st.lists(scores, max_size=3).map(tuple))
+
+
+def filled(
+    offered: list[list[int]],
+    requested: list[list[int]],
+    scored: list[list[int]],
+    pods: list[int],
+    most_pods: list[int],
+) -> Totals:
+    totals = Totals(NODES)
+    totals.allocatable, totals.requested = np.array(offered, np.int64), np.array(requested, np.int64)
+    totals.scored = np.array(scored[:2], np.int64)
+    totals.pods, totals.most_pods = np.array(pods, np.int64), np.array(most_pods, np.int64)
+    return totals
+
+
 @pytest.fixture(scope="module")
 def machine_code() -> AmountsKernel:
     require(find_spec("numba"), "numba, as `make install` brings it")
@@ -52,7 +76,7 @@ def machine_code() -> AmountsKernel:
     return found
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(terms, matrices, matrices, matrices, counts, counts)
 def test_machine_code_and_plain_python_agree(
     machine_code: AmountsKernel,
@@ -63,15 +87,46 @@ def test_machine_code_and_plain_python_agree(
     pods: list[int],
     most_pods: list[int],
 ) -> None:
-    totals = Totals(NODES)
-    totals.allocatable, totals.requested = np.array(offered, np.int64), np.array(requested, np.int64)
-    totals.scored = np.array(scored[:2], np.int64)
-    totals.pods, totals.most_pods = np.array(pods, np.int64), np.array(most_pods, np.int64)
+    totals = filled(offered, requested, scored, pods, most_pods)
     places = np.array([5, 0, 1, 2, 4, 3, 3])
     expected = nodeamounts.amounts(terms, totals, places).tolist()
     assert machine_code.amounts(terms, totals, places).tolist() == expected
     assert machine_code.amounts(terms, totals, places[::2]).tolist() == expected[::2]
     assert [nodeamounts.evaluated(terms, totals, place) for place in places.tolist()] == expected
+
+
+@settings(max_examples=100)
+@given(ranks, matrices, matrices, matrices, counts, counts, st.data())
+def test_a_rank_is_the_sum_of_all_that_is_said_of_a_row(
+    machine_code: AmountsKernel,
+    terms: AmountRanks,
+    offered: list[list[int]],
+    requested: list[list[int]],
+    scored: list[list[int]],
+    pods: list[int],
+    most_pods: list[int],
+    data: st.DataObject,
+) -> None:
+    totals = filled(offered, requested, scored, pods, most_pods)
+    places = np.array([5, 0, 1, 2, 4, 3])
+    by_place = np.zeros(len(places), np.int32)
+    for weight, each in terms.scores:
+        by_place += weight * nodeamounts.amounts(each, totals, places)
+    for each in terms.filters:
+        by_place[nodeamounts.amounts(each, totals, places) != 0] = NEVER
+    more = st.sampled_from([NEVER, 0, 1, 3 << 24])
+    place, base, codes = (
+        np.array(data.draw(st.lists(each, min_size=9, max_size=9)), kind)
+        for each, kind in ((st.integers(0, 5), np.intp), (more, np.int32), (st.integers(0, 2), np.uint8))
+    )
+    by_code = np.array([0, 5, NEVER], np.int32)
+    for kernel in (nodeamounts, machine_code):
+        assert kernel.ranked(terms, totals, places).tolist() == by_place.tolist()
+        found = np.zeros(9, np.int32)
+        best = kernel.rank(terms, totals, places, RankedRows(place, base, codes, by_code), found)
+        expected = np.maximum(by_place[place].astype(np.int64) + base + by_code[codes], OUT).astype(np.int32)
+        assert found.tolist() == expected.tolist()
+        assert best == (max(expected.max(), OUT), np.count_nonzero(expected != OUT))
 
 
 def test_no_array_is_a_reason_to_compile_once_more(machine_code: AmountsKernel) -> None:
@@ -81,6 +136,9 @@ def test_no_array_is_a_reason_to_compile_once_more(machine_code: AmountsKernel) 
     fixed.flags.writeable = False
     for places in (fixed, np.arange(NODES, dtype=np.int32), np.arange(NODES)[::2]):
         machine_code.amounts(AmountTerms(LEAST, (Asked(0, 1),)), totals, places)
+        machine_code.ranked(AmountRanks((AmountTerms(FIT, (Asked(0, 1),)),), ()), totals, places)
+    totals.kernel = lambda: machine_code
+    totals.rank(AmountRanks((), ()), *(np.zeros(NODES, kind) for kind in (np.int32, np.uint8, np.int32, np.int32)))
     assert len(_compiled_amounts.signatures) == 1
 
 

@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numalign.scheduler.choose.rankcache import OUT, BestRanks
+from numalign.placement.rules.nodeamounts import OUT
+from numalign.scheduler.choose.rankcache import BestRanks
 
 ranks = st.integers(OUT, 4)
 

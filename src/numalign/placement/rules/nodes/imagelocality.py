@@ -12,8 +12,7 @@ import numpy as np
 
 from numalign.api.objects.pod import Pod
 from numalign.placement.rules.clusterstate import ClusterState
-from numalign.placement.rules.rowclasses import Follows
-from numalign.placement.rules.rule import MAX_SCORE, Fixed, Rows, Scores, span
+from numalign.placement.rules.rule import MAX_SCORE, Rows, Scores, span
 
 MIB: Final = 1 << 20
 LEAST: Final = 23 * MIB
@@ -35,8 +34,8 @@ class ImageLocality:
     def normalized(self, prepared: Scores, raw: Scores) -> Scores:
         return raw
 
-    def score_alone(self, prepared: Scores) -> Follows:
-        return Fixed(prepared)
+    def score_alone(self, prepared: Scores) -> Scores:
+        return prepared
 
 
 def _scores(references: Sequence[str], world: ClusterState) -> Scores:

@@ -20,8 +20,8 @@ from numalign.api.objects.pod import NodeAffinity as Affinity
 from numalign.api.objects.pod import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Pod
 from numalign.placement.rules import rule
 from numalign.placement.rules.clusterstate import ClusterState, Flags
-from numalign.placement.rules.rowclasses import Follows, RowClasses
-from numalign.placement.rules.rule import FITS, Coded, Codes, Fixed, Refusal, Refusals, Rows, Scores, StaticFilter
+from numalign.placement.rules.rowclasses import RowClasses
+from numalign.placement.rules.rule import FITS, Coded, Codes, Refusal, Refusals, Rows, Scores, StaticFilter
 
 
 def required(world: ClusterState, pod: Pod) -> Flags | None:
@@ -139,8 +139,8 @@ class NodeAffinity(StaticFilter):
             return CONFLICT
         return Coded(codes=self._codes(own, world), refusals=Refusals(NOT_ENFORCED, NOT_MATCHED), only=only)
 
-    def filter_alone(self, prepared: Coded) -> Follows:
-        return Fixed(prepared.codes)
+    def filter_alone(self, prepared: Coded) -> Codes:
+        return prepared.codes
 
     def prepare_score(self, pod: Pod, world: ClusterState, rows: Rows) -> Weighted | None:
         terms = (*self._added.preferred, *_affinity(pod).preferred)

@@ -17,8 +17,8 @@ from numalign.api.objects.nodematching import tolerated
 from numalign.api.objects.pod import Pod, Toleration
 from numalign.placement.rules import rule
 from numalign.placement.rules.clusterstate import ClusterState, TaintKey
-from numalign.placement.rules.rowclasses import Answers, Follows
-from numalign.placement.rules.rule import Coded, Fixed, Refusal, Refusals, Rows, Scores, StaticFilter, span
+from numalign.placement.rules.rowclasses import Answers
+from numalign.placement.rules.rule import Coded, Codes, Refusal, Refusals, Rows, Scores, StaticFilter, span
 
 KEEPS_AWAY: Final = frozenset({"NoSchedule", "NoExecute"})
 PREFERS_AWAY: Final = "PreferNoSchedule"
@@ -52,8 +52,8 @@ class TaintToleration(StaticFilter):
     def prepare(self, pod: Pod, world: ClusterState) -> Coded:
         return Coded(codes=kept_away(world, pod.spec.tolerations), refusals=Refusals(UNTOLERATED))
 
-    def filter_alone(self, prepared: Coded) -> Follows:
-        return Fixed(prepared.codes)
+    def filter_alone(self, prepared: Coded) -> Codes:
+        return prepared.codes
 
     def prepare_score(self, pod: Pod, world: ClusterState, rows: Rows) -> Answers:
         return unwelcoming(world, pod.spec.tolerations)
@@ -64,9 +64,9 @@ class TaintToleration(StaticFilter):
     def normalized(self, prepared: Answers, raw: Scores) -> Scores:
         return rule.by_largest_reversed(raw)
 
-    def score_alone(self, prepared: Answers) -> Follows | None:
+    def score_alone(self, prepared: Answers) -> Scores | None:
         """If no node has an untolerated PreferNoSchedule taint, all nodes get the highest score."""
-        return None if prepared.any() else Fixed(rule.highest(len(prepared)))
+        return None if prepared.any() else rule.highest(len(prepared))
 
 
 CORDONED: Final[TaintKey] = ("node.kubernetes.io/unschedulable", "", "NoSchedule")
@@ -81,8 +81,8 @@ class NodeUnschedulable(StaticFilter):
             return None
         return Coded(codes=world.cordoned, refusals=Refusals(UNSCHEDULABLE))
 
-    def filter_alone(self, prepared: Coded) -> Follows:
-        return Fixed(prepared.codes)
+    def filter_alone(self, prepared: Coded) -> Codes:
+        return prepared.codes
 
 
 OTHER_NAME: Final = Refusal(("node(s) didn't match the requested node name",), unresolvable=True)

@@ -17,7 +17,7 @@ from numalign.api.objects.pod import Pod
 from numalign.api.schedulerconfig.plugins import ZONES
 from numalign.placement.rules.awaited import AwaitedNodes
 from numalign.placement.rules.clusterstate import ClusterState
-from numalign.placement.rules.rule import Coded, Codes, Fixed, Refusal, Refusals, StaticFilter
+from numalign.placement.rules.rule import Coded, Codes, Refusal, Refusals, StaticFilter
 
 NodesWithoutReport = Literal["allow", "wait", "refuse"]
 GRACE: Final = 60.0
@@ -52,8 +52,8 @@ class AwaitedNodesFilter(StaticFilter):
             return None
         return Coded(codes, self._refusals)
 
-    def filter_alone(self, prepared: Coded) -> Fixed:
-        return Fixed(prepared.codes)
+    def filter_alone(self, prepared: Coded) -> Codes:
+        return prepared.codes
 
     def holds(self, pod: Pod, row: int, world: ClusterState) -> bool:
         """Whether the pod stays off the node of this row."""

@@ -15,7 +15,6 @@ from numalign.placement.rules import nodeamounts
 from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.nodeamounts import AmountTerms
 from numalign.placement.rules.resources import strategies
-from numalign.placement.rules.rowclasses import Follows
 from numalign.placement.rules.rule import Rows, Scores
 from numalign.placement.rules.totals import ByAmounts, Totals
 
@@ -39,7 +38,7 @@ class NodeResourcesBalancedAllocation:
     def normalized(self, prepared: ByAmounts, raw: Scores) -> Scores:
         return raw
 
-    def score_alone(self, prepared: ByAmounts) -> Follows:
+    def score_amounts(self, prepared: ByAmounts) -> ByAmounts:
         return prepared
 
     def _terms(self, pod: Pod, amounts: Totals) -> AmountTerms:

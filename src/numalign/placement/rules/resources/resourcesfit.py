@@ -20,7 +20,6 @@ from numalign.placement.rules import nodeamounts, totals
 from numalign.placement.rules.clusterstate import ClusterState
 from numalign.placement.rules.nodeamounts import FULL, TOO_LARGE, AmountTerms, Asked
 from numalign.placement.rules.resources import strategies
-from numalign.placement.rules.rowclasses import Follows
 from numalign.placement.rules.rule import Codes, Refusal, Rows, Scores
 from numalign.placement.rules.totals import ByAmounts, Charge, Totals
 
@@ -89,7 +88,7 @@ class NodeResourcesFit:
     def filter(self, prepared: ResourceRequests) -> Codes:
         return prepared.world.totals.table(prepared.codes)
 
-    def filter_alone(self, prepared: ResourceRequests) -> Follows:
+    def filter_amounts(self, prepared: ResourceRequests) -> ByAmounts:
         return prepared.codes
 
     def filter_row(self, prepared: ResourceRequests, row: int, removed: Collection[str], added: Sequence[Pod]) -> int:
@@ -108,7 +107,7 @@ class NodeResourcesFit:
     def normalized(self, prepared: ByAmounts, raw: Scores) -> Scores:
         return raw
 
-    def score_alone(self, prepared: ByAmounts) -> Follows:
+    def score_amounts(self, prepared: ByAmounts) -> ByAmounts:
         return prepared
 
     def _requests(self, pod: Pod, world: ClusterState) -> tuple[tuple[ResourceRequest, ...], AmountTerms]:
