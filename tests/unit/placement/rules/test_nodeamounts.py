@@ -115,10 +115,9 @@ def test_a_rank_is_the_sum_of_all_that_is_said_of_a_row(
     for each in terms.filters:
         by_place[nodeamounts.amounts(each, totals, places) != 0] = NEVER
     more = st.sampled_from([NEVER, 0, 1, 3 << 24])
-    place, base, codes = (
-        np.array(data.draw(st.lists(each, min_size=9, max_size=9)), kind)
-        for each, kind in ((st.integers(0, 5), np.intp), (more, np.int32), (st.integers(0, 2), np.uint8))
-    )
+    place = np.array(data.draw(st.lists(st.integers(0, 5), min_size=9, max_size=9)), np.intp)
+    base = np.array(data.draw(st.lists(more, min_size=9, max_size=9)), np.int32)
+    codes = np.array(data.draw(st.lists(st.integers(0, 2), min_size=9, max_size=9)), np.uint8)
     by_code = np.array([0, 5, NEVER], np.int32)
     for kernel in (nodeamounts, machine_code):
         assert kernel.ranked(terms, totals, places).tolist() == by_place.tolist()
@@ -126,7 +125,7 @@ def test_a_rank_is_the_sum_of_all_that_is_said_of_a_row(
         best = kernel.rank(terms, totals, places, RankedRows(place, base, codes, by_code), found)
         expected = np.maximum(by_place[place].astype(np.int64) + base + by_code[codes], OUT).astype(np.int32)
         assert found.tolist() == expected.tolist()
-        assert best == (max(expected.max(), OUT), np.count_nonzero(expected != OUT))
+        assert best == (expected.max().item(), int(np.count_nonzero(expected != OUT)))
 
 
 def test_no_array_is_a_reason_to_compile_once_more(machine_code: AmountsKernel) -> None:
@@ -138,7 +137,8 @@ def test_no_array_is_a_reason_to_compile_once_more(machine_code: AmountsKernel) 
         machine_code.amounts(AmountTerms(LEAST, (Asked(0, 1),)), totals, places)
         machine_code.ranked(AmountRanks((AmountTerms(FIT, (Asked(0, 1),)),), ()), totals, places)
     totals.kernel = lambda: machine_code
-    totals.rank(AmountRanks((), ()), *(np.zeros(NODES, kind) for kind in (np.int32, np.uint8, np.int32, np.int32)))
+    numbers = np.zeros(NODES, np.int32)
+    totals.rank(AmountRanks((), ()), numbers, np.zeros(NODES, np.uint8), numbers, numbers.copy())
     assert len(_compiled_amounts.signatures) == 1
 
 
