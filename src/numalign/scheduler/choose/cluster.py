@@ -11,6 +11,7 @@ from typing import Final
 
 from msgspec import Struct, structs
 
+from numalign.api.attributes import directresult
 from numalign.api.errors import BadObject
 from numalign.api.nrt import normalise
 from numalign.api.nrt.wire import NodeResourceTopology
@@ -58,7 +59,7 @@ class Cluster:
         self._deleted_reports: dict[str, NodeResourceTopology] = {}
         """By node, the last one of each node whose report was deleted."""
         self._once_reported: set[str] = set()
-        """Nodes on which a pod has a placement annotation: when it was bound, its scheduler knew the node's zones."""
+        """Nodes on which a pod has a decision as an annotation: its scheduler knew the node's zones."""
         self.waiting_elsewhere: dict[str, Pod] = {}
         """By uid: pods without a node that other schedulers are to place."""
         self._rowless: dict[str, dict[str, Pod]] = {}
@@ -110,8 +111,9 @@ class Cluster:
         wakes: list[Wake] = []
         self.waiting_elsewhere.pop(uid, None)
         assumed = self.assumed.pop(uid, None)
-        forecast = self._forecast(pod) if assumed is None and not self.counts(uid) else None
-        if forecast and node not in self._once_reported:
+        is_new = assumed is None and not self.counts(uid)
+        forecast = self._forecast(pod) if is_new else None
+        if is_new and node not in self._once_reported and (forecast or _is_placed_directly(pod)):
             self._once_reported.add(node)
             self._follow_report(node, now)
         if assumed is not None and assumed.pod.spec.node_name != node:
@@ -289,6 +291,14 @@ class Cluster:
             del self._rowless[node][uid]
             if not self._rowless[node]:
                 del self._rowless[node]
+
+
+def _is_placed_directly(pod: Pod) -> bool:
+    """Whether a scheduler decided zones and CPUs of the pod for a node in direct mode, as only a report says."""
+    try:
+        return directresult.of_pod(pod) is not None
+    except BadObject:
+        return False
 
 
 def _is_repeated(old: NodeResourceTopology, new: NodeResourceTopology) -> bool:

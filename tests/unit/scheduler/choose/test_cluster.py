@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
+from numalign.api.attributes import directresult
+from numalign.api.attributes.directresult import DirectResult
 from numalign.api.objects.pod import Pod, PodCondition
 from numalign.placement.columns.nodefacts import RowFacts
 from numalign.placement.exact import ExactFlavour
@@ -100,8 +102,15 @@ def test_a_report_that_comes_back_counts_although_it_says_the_same() -> None:
 def test_a_node_that_once_reported_is_awaited_without_end() -> None:
     """Its zones were known to a scheduler before this one, as a pod's annotation says."""
     bound = servers.on(trainer("p", schedulerName="default-scheduler"), "a")
-    noted = structs.replace(bound.metadata, annotations={"numalign.io/placement": "v1;main=0"})
-    for pod, taken in ((bound, "a"), (structs.replace(bound, metadata=noted), "")):
+    decided = DirectResult(version=directresult.VERSION, uid=bound.metadata.uid, node="a")
+    for noted, taken in (
+        ({}, "a"),
+        ({"numalign.io/placement": "v1;main=0"}, ""),
+        ({directresult.RESULT: directresult.encode(decided)}, ""),
+        ({directresult.RESULT: directresult.encode(structs.replace(decided, node="b"))}, "a"),
+        ({directresult.RESULT: "nothing"}, "a"),
+    ):
+        pod = structs.replace(bound, metadata=structs.replace(bound.metadata, annotations=noted))
         known = Servers("a", reports=False)
         known.cluster.pod(pod, 0.0)
         known.cluster.graces_ended(1e6)
