@@ -11,7 +11,7 @@ from tests.oracle import againstreal
 @againstreal.seeds
 @pytest.mark.parametrize(
     "minor, cases",
-    [pytest.param("1.37", 300, id="quick"), *(againstreal.campaign(minor) for minor in build.ORACLE_MINORS)],
+    [pytest.param("1.37", 1_000, id="quick"), *(againstreal.campaign(minor) for minor in build.ORACLE_MINORS)],
 )
 def test_the_real_kubelet_and_the_model_agree(seed: int, minor: str, cases: int) -> None:
     againstreal.require_go("the real kubelet's managers")

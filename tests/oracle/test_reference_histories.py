@@ -105,7 +105,7 @@ def test_the_real_plugin_shows_what_was_written_by_hand() -> None:
 
 @pytest.mark.built
 @againstreal.seeds
-@pytest.mark.parametrize("cases", [pytest.param(300, id="quick"), againstreal.campaign()])
+@pytest.mark.parametrize("cases", [pytest.param(1_000, id="quick"), againstreal.campaign()])
 def test_the_real_plugin_and_the_reference_flavour_agree(seed: int, cases: int) -> None:
     againstreal.require_go("the reference scheduler's plugin")
     againstreal.agreeing(sources.reference(), seed, cases)
