@@ -93,7 +93,7 @@ def exporting(to: Collector, service: str, instance: str) -> Iterator[Send]:
     about: dict[str, Any] = {"service.name": service, "service.version": __version__, "service.instance.id": instance}
     resource = Resource.create(about)
     sending = OTLPSpanExporter(endpoint=to.endpoint, timeout=DEADLINE)
-    reporting: Any = _Reporting(sending, to.endpoint)
+    reporting: Any = OutageReporter(sending, to.endpoint)
     processor: Any = BatchSpanProcessor(reporting, max_queue_size=MOST_WAITING)
     try:
         yield lambda span: processor.on_end(_readable(span, resource))
@@ -120,7 +120,7 @@ def _readable(span: Span, resource: Any) -> ReadableSpan:
     )
 
 
-class _Reporting:
+class OutageReporter:
     """An exporter that logs when its collector stops taking spans, and when it takes them again."""
 
     def __init__(self, exporter: Any, endpoint: str) -> None:
@@ -133,18 +133,18 @@ class _Reporting:
         from opentelemetry.sdk.trace.export import SpanExportResult
 
         result: SpanExportResult = self._exporter.export(spans)
+        is_away = result is not SpanExportResult.SUCCESS
+        # Counted before it is logged: a log that cannot be written must not make every batch the first one.
         with self._counting:
-            if result is SpanExportResult.SUCCESS:
-                if self._away:
-                    LOG.info("The collector %s takes spans again; %d were lost", self._endpoint, self._lost)
-                self._away, self._lost = False, 0
-                return result
-            if not self._away:
-                LOG.warning(
-                    "The collector %s does not take spans; they are lost until it does. Check --tracing-endpoint.",
-                    self._endpoint,
-                )
-            self._away, self._lost = True, self._lost + len(spans)
+            was_away, lost = self._away, self._lost
+            self._away, self._lost = is_away, lost + len(spans) if is_away else 0
+        if is_away and not was_away:
+            LOG.warning(
+                "The collector %s does not take spans; they are lost until it does. Check --tracing-endpoint.",
+                self._endpoint,
+            )
+        elif was_away and not is_away:
+            LOG.info("The collector %s takes spans again; %d were lost", self._endpoint, lost)
         return result
 
     def shutdown(self) -> None:

@@ -7,16 +7,18 @@ import logging
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from opentelemetry.sdk.trace.export import SpanExportResult
 
 from numalign.api.errors import BadObject
 from numalign.process import traces
-from numalign.process.traces import Collector, Span
+from numalign.process.traces import Collector, OutageReporter, Span
 from tests import otlp
 
 TRACE = UUID("678a5aa3-3b6f-4507-8c5f-e8f8dc3bf364").int
@@ -50,19 +52,56 @@ def test_spans_reach_the_collector_with_ids_times_and_errors() -> None:
     assert (whole.status.message, part.status.message) == ("", "rejected")
 
 
-def test_a_collector_that_is_away_is_logged_once_and_holds_nothing_up(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+class Scripted:
+    """An exporter whose collector takes spans, or not, as the letters say."""
+
+    def __init__(self, takes: str) -> None:
+        self._takes = iter(takes)
+
+    def export(self, spans: Sequence[object]) -> SpanExportResult:
+        return SpanExportResult.SUCCESS if next(self._takes) == "y" else SpanExportResult.FAILURE
+
+
+@pytest.fixture
+def logged(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> pytest.LogCaptureFixture:
+    """Of numalign alone: other tests start our log, which keeps its lines from pytest."""
+    logger = logging.getLogger("numalign")
+    monkeypatch.setattr(logger, "propagate", True)
+    monkeypatch.setattr(logger, "handlers", [])
+    caplog.set_level(logging.INFO, "numalign")
+    return caplog
+
+
+@pytest.mark.parametrize(
+    "takes, lines",
+    [
+        ("yy", []),
+        ("nnn", ["does not take spans"]),
+        ("ynny", ["does not take spans", "takes spans again; 4 were lost"]),
+        ("nyn", ["does not take spans", "takes spans again; 2 were lost", "does not take spans"]),
+    ],
+)
+def test_an_outage_of_the_collector_is_logged_once_with_what_it_cost(
+    takes: str, lines: list[str], logged: pytest.LogCaptureFixture
+) -> None:
+    exporter = OutageReporter(Scripted(takes), "http://collector:4317")
+    for _ in takes:
+        exporter.export([object(), object()])  # type: ignore[list-item]
+    assert [line in each.getMessage() for line, each in zip(lines, logged.records, strict=True)] == [True] * len(lines)
+
+
+def test_a_collector_that_is_away_holds_nothing_up(
+    logged: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(traces, "DEADLINE", 0.2)
-    monkeypatch.setattr(logging.getLogger("numalign"), "propagate", True)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     with traces.exporting(Collector(f"http://127.0.0.1:{port}"), "tested", "a") as send:
         for number in range(1, 3000):
             send(span(number))
-    assert [each.getMessage().partition(" does")[0] for each in caplog.records] == [
+    assert {each.getMessage().partition(" does")[0] for each in logged.records} == {
         f"The collector http://127.0.0.1:{port}"
-    ]
+    }
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def test_the_state_is_the_one_that_was_reported(resident: Pod) -> None:
     assert (state.cpu, state.memory, state.affinities) == (known.cpu, known.memory, known.affinities)
 
 
-UNRELATED = {"kubelet_away", "mode", "minors", "applied"}
+UNRELATED = {"kubelet_away", "mode", "minors", "shares", "applied"}
 """Whether the kubelet answers, and what belongs to direct mode, say nothing about the state of its managers."""
 
 
