@@ -161,6 +161,9 @@ def extender(
         why = "is missing: kube-scheduler and the extender know each other by certificates"
         raise BadObject(command, place[0], "--tls-certificate", why)
     shown = from_files(command, *certificate)
+    # kube-scheduler opens a connection for every third pod, because Go keeps only two that are idle, and it resumes no
+    # session: tickets would cost a third of each handshake.
+    shown.context.num_tickets = 0
     if authority:
         try:
             shown.context.load_verify_locations(authority)
