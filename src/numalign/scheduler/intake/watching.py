@@ -91,6 +91,8 @@ class Informers:
         self._client = client
         self._intake = intake
         self.informers: dict[str, Informer[Any]] = {}
+        self._has_synced = False
+        """Kept, because every question of kube-scheduler asks, and an informer that has synced stays so."""
         # Nodes come first, so that the nodes of pods and reports are known.
         self._follow(NODES, intake.node, Options(share=SharedNodes().shared))
         if zones:
@@ -106,8 +108,10 @@ class Informers:
 
     @property
     def has_synced(self) -> bool:
-        always = self.informers.keys() - {each.plural for each in OPTIONAL}
-        return all(self.informers[name].has_synced for name in always)
+        if not self._has_synced:
+            always = self.informers.keys() - {each.plural for each in OPTIONAL}
+            self._has_synced = all(self.informers[name].has_synced for name in always)
+        return self._has_synced
 
     async def synced(self) -> None:
         """Waits until every informer has processed its first list."""
