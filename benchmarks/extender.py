@@ -152,7 +152,8 @@ def _answered(server: ExtenderServer, path: str, body: bytes) -> bytes:
 
 @contextlib.contextmanager
 def _extending(served: Served) -> Iterator[dict[str, Any]]:
-    """An extender that knows the cluster; its entry in the configuration of kube-scheduler."""
+    """An extender that knows the cluster, and whose CPU bursts report; its entry in the configuration of
+    kube-scheduler."""
     folder, port = served.folder, controlplane.free_port()
     issuer = certificates.authority("bench", Validity.of(datetime.now(UTC)))
     authority = folder / "extender-ca.crt"
@@ -167,6 +168,7 @@ def _extending(served: Served) -> Iterator[dict[str, Any]]:
     )
     with served.log("extender").open("wb") as log:
         process = subprocess.Popen([program, *words.split()], stdout=log, stderr=log)
+    served.pids["extender"] = process.pid
     try:
         url = f"https://127.0.0.1:{port}"
         _await(url, folder, authority)
@@ -179,6 +181,7 @@ def _extending(served: Served) -> Iterator[dict[str, Any]]:
         )
         yield stanza.stanza(options)
     finally:
+        del served.pids["extender"]
         process.terminate()
         process.wait(PATIENCE)
 
