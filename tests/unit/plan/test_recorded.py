@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from numalign.api.decode.structs import ENCODER, encode
+from numalign.api.decode.structs import encode
 from numalign.api.errors import BadObject
 from numalign.kube.resources import NODES, PODS, TOPOLOGIES
 from numalign.plan.sources import recorded
@@ -29,17 +29,17 @@ def recording(folder: Path) -> Path:
     pod = on(trainer("second"), "a", phase="Running")
     gone = begun.every(PODS)[0]
     changes = [
-        entries.PodSeen(110.0, entries.raw(pod)),
-        entries.PodWaits(110.0, entries.raw(trainer("third"))),
+        entries.PodSeen(110.0, entries.discreet(pod)),
+        entries.PodWaits(110.0, entries.discreet(trainer("third"))),
         entries.Ticked(115.0),
-        entries.PodGone(120.0, entries.raw(gone)),
+        entries.PodGone(120.0, entries.discreet(gone)),
         entries.ReportGone(120.0, "a"),
-        entries.NodeSeen(121.0, entries.raw(begun.every(NODES)[0])),
+        entries.NodeSeen(121.0, entries.discreet(begun.every(NODES)[0])),
     ]
     _, file = segments.created(folder, NOON)
     with file:
         file.write(segments.packed(encode(head) + b"\n" + state + b"\n"))
-        file.write(segments.packed(b"".join(ENCODER.encode(each) + b"\n" for each in changes)))
+        file.write(segments.packed(entries.lines(changes)))
     return folder
 
 

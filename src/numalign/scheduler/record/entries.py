@@ -2,10 +2,13 @@
 
 `taps` writes them while the scheduler runs, and `playback` applies them to a restored view, in the same order. An entry
 is one line of JSON. Objects are written as `discreet` leaves them: without environments, arguments and annotations of
-others."""
+others. An entry that is to be written holds the object, which the encoder writes as it would write its JSON; an entry
+that is read holds the JSON."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -20,6 +23,7 @@ KEPT: Final = ("numalign.io", "kubernetes.io", "k8s.io", "k8stopoawareschedwg")
 """Domains of annotations that decisions read. Other annotations may contain anything."""
 APPLIED: Final = "kubectl.kubernetes.io"
 """This annotation is dropped, because it repeats the whole object."""
+MOST_REMEMBERED: Final = 1024
 
 
 class Entry(Wire, frozen=True, tag_field="is", tag=lambda name: name[0].lower() + name[1:]):
@@ -165,8 +169,9 @@ Change = (
 _READER: Final[msgspec.json.Decoder[Change]] = msgspec.json.Decoder(Change)
 
 
-def line(entry: Entry) -> bytes:
-    return wire.ENCODER.encode(entry)
+def lines(several: Iterable[Entry]) -> bytes:
+    """The lines of entries, in their order."""
+    return wire.ENCODER.encode_lines(several)
 
 
 def read(text: bytes) -> Change:
@@ -174,13 +179,8 @@ def read(text: bytes) -> Change:
     return _READER.decode(text)
 
 
-def raw(thing: Any) -> Raw:
-    """The object as a recording keeps it."""
-    return Raw(wire.encode(discreet(thing)))
-
-
 def discreet(thing: Any) -> Any:
-    """The object without annotations that decisions do not read."""
+    """The object without annotations that decisions do not read: as an entry that is to be written holds it."""
     meta: ObjectMeta = thing.metadata
     if not meta.annotations or all(map(_is_kept, meta.annotations)):
         return thing
@@ -188,6 +188,8 @@ def discreet(thing: Any) -> Any:
     return structs.replace(thing, metadata=structs.replace(meta, annotations=kept))
 
 
+@lru_cache(maxsize=MOST_REMEMBERED)
 def _is_kept(annotation: str) -> bool:
+    """Cached, because all objects have few different annotations."""
     domain = annotation.partition("/")[0]
     return domain != APPLIED and any(domain == each or domain.endswith(f".{each}") for each in KEPT)

@@ -77,7 +77,7 @@ class Recorder:
             self._finish()
 
     async def _recorded(self) -> None:
-        """Records until the disk fails or is too slow."""
+        """Records until the disk fails, or until entries are given up."""
         await self._begin()
         while self._tape.is_on:
             await self._clock.sleep(FLUSH)
@@ -87,7 +87,7 @@ class Recorder:
             if self._is_full():
                 self._end()
                 await self._begin()
-        LOG.warning("Recording paused for %d s: the disk takes entries too slowly; %d lost.", RETRY, self._tape.lost)
+        LOG.warning("Recording paused for %d s: %s; %d entries lost.", RETRY, self._tape.problem, self._tape.lost)
 
     async def _begin(self) -> None:
         wall, self._begun = self._clock.wall(), self._clock.now()

@@ -62,15 +62,22 @@ def hostile(resource: Resource[Any]) -> bytes:
     return json.dumps(written | ({"status": STATUS} if resource is PODS else {})).encode()
 
 
+def line(resource: Resource[Any], thing: Any) -> bytes:
+    """What a recording has of the object."""
+    return entries.lines([entries.ObjectSeen(1.0, resource.plural, entries.discreet(thing))])
+
+
 @pytest.mark.parametrize("resource", RESOURCES, ids=lambda each: each.plural)
 def test_no_object_of_a_recording_has_a_secret(resource: Resource[Any]) -> None:
-    written = bytes(entries.raw(resource.read(hostile(resource))))
+    written = line(resource, resource.read(hostile(resource)))
     assert b"hostile" in written
     assert SECRET.encode() not in written
 
 
 def test_a_recorded_pod_has_what_decisions_read() -> None:
     pod = PODS.read(hostile(PODS))
-    again = PODS.read(bytes(entries.raw(pod)))
+    entry = entries.read(line(PODS, pod))
+    assert isinstance(entry, entries.ObjectSeen)
+    again = PODS.read(bytes(entry.object))
     assert again.spec == pod.spec
     assert again.status == pod.status

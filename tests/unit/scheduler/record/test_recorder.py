@@ -7,11 +7,13 @@ import errno
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from numalign.api.objects.pod import Pod, PodSpec
 from numalign.scheduler.playback import player
-from numalign.scheduler.record import entries, recorder, segments
+from numalign.scheduler.record import entries, recorder, segments, taps
 from numalign.scheduler.record.entries import Ticked
 from numalign.scheduler.record.recorder import Recorder, RecordingLimits
 from numalign.scheduler.record.taps import Tape
@@ -123,3 +125,29 @@ def test_entries_that_wait_too_long_for_the_disk_are_given_up_and_counted(
     assert not tape.is_on
     assert "too slowly" in caplog.text
     assert recorder.RETRY == 60.0
+
+
+def test_an_object_that_cannot_be_encoded_ends_the_segment_and_raises_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    deep: Any = {}
+    for _ in range(5000):
+        deep = {"x": deep}
+    odd, tape = Pod(spec=PodSpec(scheduling_group=deep)), Tape()
+    plots = iter([ticking, lambda tape: tape.write(entries.PodWaits(2.0, entries.discreet(odd)))])
+    virtualtime.run(recording(tmp_path, lambda tape: next(plots, ticking)(tape), 100, tape))
+    assert tape.lost == 1
+    assert "Recording paused for 60 s: an object is nested too deeply; 1 entries lost" in caplog.text
+    first, second = ticks(tmp_path)
+    assert first == 1
+    assert second > 20
+
+
+def test_entries_are_read_in_the_order_in_which_they_were_written_however_many() -> None:
+    for count in (1, taps.BATCH - 1, taps.BATCH, 3 * taps.BATCH + 1):
+        tape = Tape()
+        for number in range(count):
+            tape.write(Ticked(float(number)))
+        found = [entries.read(line) for line in tape.take().splitlines()]
+        assert found == [Ticked(float(number)) for number in range(count)]
+        assert tape.take() == b""
