@@ -97,3 +97,14 @@ def test_costs_need_prices() -> None:
 def test_the_answer_depends_on_the_seeds_alone() -> None:
     catalogue, kinds = catalogue_of(machine_type()), (kind("a", pods=4, cpu="5"), kind("b", pods=3, cpu="9"))
     assert answered(catalogue, *kinds) == answered(catalogue, *kinds)
+
+
+def test_a_pod_that_finds_no_node_while_machines_are_bought_may_find_one_once_all_are_there() -> None:
+    """Small pods fill the first zone of a node that is alone; with more nodes they spread."""
+    found = answered(
+        catalogue_of(machine_type("gpu", "gpu-8", count=3)),
+        kind("train", pods=6, cpu="24", gpu="3"),
+        kind("serve", pods=24, cpu="6"),
+        seeds=(1, 2, 3, 4, 5),
+    )
+    assert plan(found, "gpu").machines == {"gpu": 3}

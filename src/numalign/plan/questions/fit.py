@@ -309,7 +309,10 @@ def _grown(
         if not pool.place(pod):
             new = _next(types, pool.made, kind, left, worth)
             if new is None:
-                return Misfit(_no_more(types, kind))
+                if not any(worth.counts[each.name, kind.name] for each in types):
+                    return Misfit(_no_more(types, kind))
+                # All of these are there. When all pods arrive on them once more, the pod may find a node.
+                continue
             pool.add(new)
             if not pool.place(pod):
                 why = scene.why_not(pool.scene, pod)

@@ -18,7 +18,7 @@ def text(answer: FitAnswer) -> str:
     page.add(table)
     page.add()
     if not answer.fits:
-        page.add("no type has room for all pods")
+        page.add("no plan was found that has room for all pods in every order of arrival")
         return page.text()
     best = next(plan for plan in answer.plans if plan.types == answer.best)
     page.add(f"best: {answer.best}: {_machines(best)} for {answer.pods:,} pods")
