@@ -21,10 +21,11 @@ from numalign.placement.columns.nodefacts import RowFacts
 from numalign.placement.columns.resources import Resources
 from numalign.placement.engine import Engine
 from numalign.placement.exact import ExactFlavour
+from numalign.placement.facts import Forecast
 from numalign.placement.ledger.charges import PodLife
 from numalign.placement.ledger.ledger import Revision
-from numalign.placement.ledger.nodeledger import NodeLedger
-from numalign.placement.ledger.podrecord import PodHistory, PodRecord
+from numalign.placement.ledger.nodeledger import NodeLedger, UnknownPods
+from numalign.placement.ledger.podrecord import EndedPodsDump, PodHistory, PodRecord
 from numalign.placement.verdicts.verdicts import Trial, Verdicts
 
 HISTORY: Final = PodHistory.__struct_fields__
@@ -46,7 +47,16 @@ class NodeDump(Wire, frozen=True):
     is_exact: bool = False
     read_payload: bool = False
     records: tuple[PodDump, ...] = ()
+    matched: int | None = None
+    """The report count when a fingerprint was last that of known pods."""
+    unknown_since: dict[str, int] = field(default_factory=dict)
+    """By uid, pods that the report has and the ledger does not: the report count at which each was first found."""
     perhaps_free: tuple[Entry, ...] = ()
+    """What these may have released by now."""
+    unplaced: dict[str, Forecast | None] = field(default_factory=dict)
+    """By uid, pods that the model places when the node has a report, with what their scheduler wrote on them."""
+    slow: tuple[str, ...] = ()
+    """Terminating pods, by uid, for whose end no other pod waits any longer."""
     zones: tuple[int, ...] = ()
     """The zones that the positions in holdings stand for; empty: those of the report that is there."""
 
@@ -61,6 +71,12 @@ class LedgerDump(Wire, frozen=True):
     """The latest revisions, in order."""
     trials: dict[int, dict[str, Trial]] = field(default_factory=dict)
     """By shape and node: failed placements on nodes that have not changed since."""
+    outlived: dict[str, str] = field(default_factory=dict)
+    """By node whose report is older than its Node: the uid of the Node that the report is about."""
+    dropped: tuple[str, ...] = ()
+    """Nodes whose report object is about an earlier Node, and not in force any more."""
+    ended: EndedPodsDump | None = None
+    """None: the copy is of a program that did not write it."""
 
 
 NOTHING: Final = LedgerDump()
@@ -85,6 +101,9 @@ def _dump(engine: Engine, flavour: ExactFlavour, shown: Shown) -> LedgerDump:
         shapes={number: shown(engine.shapes.all[number].pod) for number in used},
         revisions=tuple(ledger.revisions),
         trials=trials,
+        outlived=mirror.outlived,
+        dropped=tuple(sorted(node for node in engine.reports if ledger.facts(node) is None)),
+        ended=ledger.ended.dump(),
     )
 
 
@@ -101,10 +120,15 @@ def _adopt(
     shapes = {number: engine.shape(pod).number for number, pod in copy.shapes.items()}
     restoring = _Restoring(copy.resources, engine.columns.resources, shapes, pods)
     mirror, before = flavour.mirror, _undone(copy.revisions, without)
+    for node in copy.dropped:
+        mirror.drop_report(node)
     known = {node_ledger.node: node_ledger for node_ledger in mirror.ledger.nodes()}
     mirror.adopt(
-        [restoring.node_ledger(each, known.get(each.node) or NodeLedger(each.node), before) for each in copy.nodes]
+        [restoring.node_ledger(each, known.get(each.node) or NodeLedger(each.node), before) for each in copy.nodes],
+        copy.outlived,
     )
+    if copy.ended is not None:
+        mirror.ledger.ended.adopt(copy.ended)
     for number, tried in copy.trials.items():
         table = flavour.verdicts.table(engine.shapes.all[shapes[number]])
         for node, (code, uid) in tried.items():
@@ -137,7 +161,9 @@ class _Restoring(Struct, frozen=True):
         if node_ledger.facts is None:
             node_ledger.zones = copy.zones
         node_ledger.report_count, node_ledger.is_exact = copy.report_count, copy.is_exact
-        node_ledger.unknown_pods.perhaps_free = self._entries(copy.perhaps_free)
+        node_ledger.matched = copy.matched
+        # A pod that the watch shows next ends the doubt about it only where the ledger knows that there is one.
+        node_ledger.unknown_pods = UnknownPods(dict(copy.unknown_since), self._entries(copy.perhaps_free))
         if copy.read_payload and node_ledger.facts is not None:
             node_ledger.payload = node_ledger.facts.payload
         for each in copy.records:
@@ -146,7 +172,11 @@ class _Restoring(Struct, frozen=True):
                 record = self._record(each, pod, node_ledger.facts, before.get((copy.node, each.uid)))
                 node_ledger.put(record)
                 if pod.metadata.deletion_timestamp is not None and record.life is PodLife.LIVE:
-                    node_ledger.terminating[each.uid] = True
+                    node_ledger.terminating[each.uid] = each.uid not in copy.slow
+        for uid, forecast in copy.unplaced.items():
+            if uid in node_ledger.records:
+                node_ledger.unplaced[uid] = node_ledger.records[uid]
+                node_ledger.records[uid].forecast = forecast
         return node_ledger
 
     def _record(self, copy: PodDump, pod: Pod, facts: RowFacts | None, before: Holding | None) -> PodRecord:
@@ -192,7 +222,11 @@ def _node_dump(node_ledger: NodeLedger, shown: Shown) -> NodeDump:
         is_exact=node_ledger.is_exact,
         read_payload=node_ledger.payload is not None,
         records=tuple(_record(record, node_ledger.facts, shown) for record in node_ledger.records.values()),
+        matched=node_ledger.matched,
+        unknown_since=dict(node_ledger.unknown_pods.since),
         perhaps_free=node_ledger.unknown_pods.perhaps_free,
+        unplaced={uid: record.forecast for uid, record in node_ledger.unplaced.items()},
+        slow=tuple(uid for uid, is_awaited in node_ledger.terminating.items() if not is_awaited),
         zones=node_ledger.zones if node_ledger.facts is None else (),
     )
 

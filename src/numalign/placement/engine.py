@@ -155,6 +155,11 @@ class Engine:
             scores[self.flavour.unreported] = weight * HIGHEST + 1
         return scores
 
+    @property
+    def reports(self) -> frozenset[str]:
+        """Nodes that have a report object, whether it is in force or not."""
+        return frozenset(self._reports)
+
     def lacks_report(self, node: str) -> bool:
         """Whether nothing is known about the node's zones, neither by a report nor by one that was deleted."""
         return self.flavour.lacks_report(node)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
 from numalign.api.decode import structs as wire
+from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod
 from numalign.placement import dump
+from numalign.placement.columns.holdings import Entry
 from numalign.placement.dump import LedgerDump
 from numalign.placement.engine import Engine
 from numalign.placement.explain import nodeview
+from numalign.placement.ledger.nodeledger import UnknownPods
+from numalign.placement.ledger.sync import LedgerSync
 from numalign.placement.settings import Settings
 from numalign.scheduler import placementannotation
 from numalign.scheduler.choose.choose import Chosen
@@ -126,3 +131,77 @@ def test_a_flavour_without_a_ledger_has_nothing_to_copy() -> None:
     engine = Engine(Settings(flavour="reference"))
     assert dump.dump(engine) == LedgerDump()
     dump.adopt(engine, dump.dump(Servers("a").cluster.engine), {})
+
+
+def test_a_late_event_of_a_pod_that_ended_counts_in_neither() -> None:
+    before = Servers("a")
+    before.place(trainer("p", gpus=4))
+    pod = known(before)["uid-p"]
+    ended = structs.replace(pod, status=structs.replace(pod.status, **ENDED))
+    before.cluster.pod(pod, 0.0)
+    before.cluster.pod(ended, 1.0)
+    before.cluster.pod_gone(ended, 1.0)
+    after = taken_over(before, "a")
+    for each in (before, after):
+        each.cluster.pod(pod, 2.0)
+    assert views(after.cluster.engine) == views(before.cluster.engine)
+
+
+def test_a_pod_on_a_node_without_report_is_placed_when_the_report_comes() -> None:
+    pod = servers.on(trainer("p", gpus=4), "a")
+    before, after = Servers("a", reports=False), Servers("a", reports=False)
+    for each in (before, after):
+        each.cluster.pod(pod, 0.0)
+    text = wire.ENCODER.encode(dump.dump(before.cluster.engine))
+    copy = msgspec.json.decode(text, type=LedgerDump, dec_hook=wire.decoded)
+    dump.adopt(after.cluster.engine, copy, {"uid-p": pod})
+    for each in (before, after):
+        each.cluster.report(servers.reported("a"), 1.0)
+    found = nodeview.of(after.cluster.engine, "a")
+    assert found is not None
+    assert found.tenants[0].charges != ()
+    assert found == nodeview.of(before.cluster.engine, "a")
+
+
+def another(name: str) -> Node:
+    """Another Node of this name."""
+    node = servers.node(name)
+    return structs.replace(node, metadata=structs.replace(node.metadata, uid="another"))
+
+
+def test_a_report_of_an_earlier_node_does_not_serve_the_next_one() -> None:
+    before = Servers("a")
+    before.cluster.node_gone("a")
+    after = Servers()
+    after.cluster.report(servers.reported("a"), 0.0)
+    dump.adopt(after.cluster.engine, dump.dump(before.cluster.engine), {})
+    for each in (before, after):
+        each.cluster.node(another("a"), 1.0)
+    lacking = [each.cluster.engine.lacks_report("a") for each in (before, after)]
+    assert lacking == [True, True]
+
+
+def test_a_report_that_was_dropped_with_its_node_stays_dropped() -> None:
+    before = Servers("a")
+    before.cluster.node_gone("a")
+    before.cluster.node(another("a"), 1.0)
+    after = Servers()
+    after.cluster.report(servers.reported("a"), 0.0)
+    after.cluster.node(another("a"), 1.0)
+    dump.adopt(after.cluster.engine, dump.dump(before.cluster.engine), {})
+    assert after.cluster.engine.lacks_report("a")
+
+
+def test_doubts_about_pods_that_only_a_report_has_end_with_the_doubts_of_the_first() -> None:
+    before = Servers("a")
+    unknown = mirror(before).ledger.nodes()[0].unknown_pods
+    unknown.note({"uid-p": (Entry(0, 4, 1),)}, 1)
+    after = taken_over(before, "a")
+    for each in (before, after):
+        each.cluster.pod(servers.on(trainer("p", gpus=4), "a"), 0.0)
+        each.cluster.engine.flavour.refresh()
+        assert mirror(each).ledger.nodes()[0].unknown_pods == UnknownPods()
+
+
+def mirror(there: Servers) -> LedgerSync:
+    return there.cluster.engine.flavour.either(lambda exact: exact.mirror, lambda _: pytest.fail("no ledger"))

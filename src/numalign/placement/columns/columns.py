@@ -248,6 +248,11 @@ class Columns:
         return len(self.names)
 
     @property
+    def vacant(self) -> tuple[int, ...]:
+        """Rows of no node, in the order in which they became so: the last is used next."""
+        return tuple(self._vacant)
+
+    @property
     def every_row(self) -> Rows:
         """The numbers of all rows, the same object as long as there are no more of them. Not to be written to."""
         if len(self._every_row) != len(self.names):

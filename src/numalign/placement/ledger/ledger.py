@@ -54,7 +54,7 @@ class Ledger:
         self._node_ledgers: dict[str, NodeLedger] = {}
         self._nodes: dict[str, tuple[str, ...]] = {}
         """By uid: where it has a record. More than one node is never legal, and survived."""
-        self._departures = EndedPods()
+        self.ended = EndedPods()
         self.revisions: deque[Revision] = deque(maxlen=MOST_REVISIONS)
         """The latest; dumps use them to undo a decision."""
         self._count = 0
@@ -118,7 +118,7 @@ class Ledger:
     def seen(self, pod: Pod, now: float, forecast: Forecast | None = None) -> Change:
         """A pod was added or changed. `forecast`: its predicted zones, if the pod is new to this process."""
         uid, node = demand.identity(pod), pod.spec.node_name
-        if not node or uid in self._departures:
+        if not node or uid in self.ended:
             return NOTHING
         if pod.status.is_finished:
             return self._finish(uid, pod, now)
@@ -153,7 +153,7 @@ class Ledger:
     def gone(self, pod: Pod, now: float) -> Change:
         """A pod's object was deleted; what it holds is free once its containers have surely stopped."""
         uid = demand.identity(pod)
-        self._departures.note(uid, now)
+        self.ended.note(uid, now)
         self._forget_remains(pod, uid)
         found = self._records_of(uid)
         stopped = [each for each in found if pod.has_stopped or not (pod.spec.node_name or each[1].bound)]
@@ -173,13 +173,13 @@ class Ledger:
 
     def tick(self, now: float) -> Change:
         """Time passed: grace periods end, pods that no report ever had are forgotten, no pod waits for slow ones."""
-        long_gone = [each for uid in self._departures.forgotten(now) for each in self._records_of(uid)]
+        long_gone = [each for uid in self.ended.forgotten(now) for each in self._records_of(uid)]
         for node_ledger, known in long_gone:
             if known.life is PodLife.ENDED and known.cover is Cover.NO:
                 self._strike(node_ledger, known)
         due: list[tuple[NodeLedger, PodRecord]] = []
         slow: list[str] = []
-        for until, uid, node in self._departures.due(now):
+        for until, uid, node in self.ended.due(now):
             there = self._node_ledgers.get(node)
             record = there.records.get(uid) if there is not None else None
             if there is None or record is None:
@@ -250,7 +250,7 @@ class Ledger:
         is_running = node_ledger.records[uid].life is PodLife.LIVE
         if pod.metadata.deletion_timestamp is not None and is_running and uid not in node_ledger.terminating:
             node_ledger.terminating[uid] = True
-            self._departures.expect(uid, node_ledger.node, now)
+            self.ended.expect(uid, node_ledger.node, now)
 
     def _update(self, node_ledger: NodeLedger, uid: str, pod: Pod) -> Change:
         record = node_ledger.records[uid]
@@ -266,7 +266,7 @@ class Ledger:
         return NOTHING if same else Change((node_ledger.node,), () if hidden == record.hidden else (node_ledger.node,))
 
     def _finish(self, uid: str, pod: Pod, now: float) -> Change:
-        self._departures.note(uid, now)
+        self.ended.note(uid, now)
         found = self._records_of(uid)
         wrong = [_refused(node_ledger, record, pod) for node_ledger, record in found if _is_refusal(record, pod)]
         self.divergences.add(wrong)
@@ -296,7 +296,7 @@ class Ledger:
         self._settle(node_ledger)
         node_ledger.terminating.pop(record.uid, None)
         node_ledger.doubt(record)
-        record.until = self._departures.wait_for(pod, record.uid, node_ledger.node, now)
+        record.until = self.ended.wait_for(pod, record.uid, node_ledger.node, now)
         record.end(PodLife.LINGERING, node_ledger.report_count, self._next())
         reconcile.refresh(node_ledger, record, self._unobserved)
 

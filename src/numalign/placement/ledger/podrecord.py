@@ -149,6 +149,13 @@ REMEMBERED: Final = 600.0
 """Seconds for which late events about an ended pod are recognised."""
 
 
+class EndedPodsDump(Struct, frozen=True, omit_defaults=True):
+    """`EndedPods` as plain data."""
+
+    left: dict[str, float] = {}
+    waiting: tuple[tuple[float, str, str], ...] = ()
+
+
 class EndedPods:
     """Pods that ended, and when deleted pods have certainly stopped."""
 
@@ -158,6 +165,12 @@ class EndedPods:
 
     def __contains__(self, uid: str) -> bool:
         return uid in self._left
+
+    def dump(self) -> EndedPodsDump:
+        return EndedPodsDump(dict(self._left), tuple(self._waiting))
+
+    def adopt(self, copy: EndedPodsDump) -> None:
+        self._left, self._waiting = dict(copy.left), list(copy.waiting)
 
     def note(self, uid: str, now: float) -> None:
         self._left.pop(uid, None)

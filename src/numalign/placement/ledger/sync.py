@@ -6,7 +6,7 @@ charged to the columns enters the ledger at once, and its row need not be read a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import gt
 
 from msgspec import structs
@@ -128,7 +128,7 @@ class LedgerSync:
         return self.changed(change)
 
     def _tick(self, now: float) -> list[Wake]:
-        wakes = [wake for name in self._deleted.expired(now) for wake in self._drop_report(name)]
+        wakes = [wake for name in self._deleted.expired(now) for wake in self.drop_report(name)]
         change = self.ledger.tick(now)
         for uid, node in list(self._lingering.items()) if change.freed else ():
             node_ledger = self.ledger.node(node)
@@ -146,9 +146,9 @@ class LedgerSync:
             self._note_outlived(name, earlier)
         # Our agent writes the report again for the next Node of that name; other publishers may leave it as it is.
         if self._outlived.get(name, machine.uid) != machine.uid and name in self._reports:
-            return [Wake(name, WakeCause.NODE), *self._drop_report(name)]
+            return [Wake(name, WakeCause.NODE), *self.drop_report(name)]
         if self._deleted.contradicted_by(name, machine):
-            return [Wake(name, WakeCause.NODE), *self._drop_report(name)]
+            return [Wake(name, WakeCause.NODE), *self.drop_report(name)]
         facts = self.ledger.facts(name)
         # Heartbeats do not change what reports are interpreted with.
         if facts is not None and before != self._nodes[name]:
@@ -161,7 +161,7 @@ class LedgerSync:
         if machine is not None:
             self._note_outlived(name, machine)
         if name in self._deleted:
-            self._drop_report(name)
+            self.drop_report(name)
 
     def _note_outlived(self, name: str, machine: Machine) -> None:
         if self.ledger.facts(name) is not None:
@@ -185,11 +185,12 @@ class LedgerSync:
         The watches of Nodes and of reports are not in order: the next Node of that name may be there already."""
         facts, machine = self.ledger.facts(name), self._machines.get(name)
         if facts is None or machine is None or name in self._outlived or not self._deleted.keep(name, machine, now):
-            return self._drop_report(name)
+            return self.drop_report(name)
         self._note(self.ledger.report(read.marked_deleted(facts), again=True))
         return []
 
-    def _drop_report(self, name: str) -> list[Wake]:
+    def drop_report(self, name: str) -> list[Wake]:
+        """The node's report is not in force any more."""
         self._deleted.forget(name)
         self._outlived.pop(name, None)
         self._reports.pop(name, None)
@@ -228,10 +229,16 @@ class LedgerSync:
         self._stale.update(dict.fromkeys(self.columns.rows))
         self.refresh()
 
-    def adopt(self, node_ledgers: Sequence[NodeLedger]) -> None:
+    @property
+    def outlived(self) -> dict[str, str]:
+        """By node whose report is older than its Node: the uid of the Node that the report is about."""
+        return dict(self._outlived)
+
+    def adopt(self, node_ledgers: Sequence[NodeLedger], outlived: Mapping[str, str]) -> None:
         """Replaces the ledger by one of a dump. Its revisions are already applied, so rows are read as they are."""
         for node_ledger in node_ledgers:
             self.ledger.adopt(node_ledger)
+        self._outlived = dict(outlived)
         self._stale.clear()
         for name, number in self.columns.rows.items():
             self._show(number, self.ledger.row(name))

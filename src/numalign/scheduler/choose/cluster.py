@@ -7,6 +7,7 @@ engine's wakes: nodes on which a waiting pod may fit now."""
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from msgspec import Struct, structs
@@ -182,7 +183,23 @@ class Cluster:
         self._release(uid)
         return self.engine.apply(facts.BindFailed(uid))
 
+    # What was restored
+
+    def restore_once_reported(self, names: Iterable[str], since: Callable[[str], float]) -> None:
+        """Replaces what pods say of the reports of their nodes, because a Node may be younger than its pods. `since`:
+        when a node was first seen Ready. The ledger is restored already."""
+        self._once_reported = set(names)
+        for name in self._nodes:
+            if name in self._rows:
+                self.world.unreported.drop(self._rows[name])
+            self._follow_report(name, since(name))
+
     # What is known
+
+    @property
+    def once_reported(self) -> frozenset[str]:
+        """Nodes on which a pod has a decision as an annotation, since their Nodes are there."""
+        return frozenset(self._once_reported)
 
     def has_node(self, name: str) -> bool:
         return name in self._nodes

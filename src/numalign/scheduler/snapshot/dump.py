@@ -96,9 +96,10 @@ def taken(scheduler: Scheduler) -> Snapshot:
 
 def _state(scheduler: Scheduler) -> SchedulerState:
     cluster, queue = scheduler.cluster, scheduler.queue
-    rows, shapes = cluster.engine.rows, cluster.engine.known_shapes
+    columns, shapes = cluster.engine.columns, cluster.engine.known_shapes
     return SchedulerState(
-        rows=tuple(sorted(rows, key=rows.__getitem__)),
+        rows=tuple(columns.names),
+        vacant_rows=columns.vacant,
         start=scheduler.cycle.start,
         assumed=tuple(
             AssumedPod(uid, each.decision.node, each.is_bound, each.decision.score)
@@ -114,6 +115,8 @@ def _state(scheduler: Scheduler) -> SchedulerState:
             for number, owner, node, kept in _guarded(scheduler)
             if number in shapes
         ),
+        former_reports=_former_reports(scheduler),
+        once_reported=tuple(sorted(cluster.once_reported)),
         ready_since={
             name: since
             for name, row in cluster.world.rows.items()
@@ -126,6 +129,13 @@ def _state(scheduler: Scheduler) -> SchedulerState:
         decisions=tuple(map(decisionlog.record_of, scheduler.decision_log)),
         queue=_queue(scheduler),
     )
+
+
+def _former_reports(scheduler: Scheduler) -> tuple[str, ...]:
+    """Reports that the API server still has, and that the cluster dropped with the Nodes that they are about."""
+    reports = scheduler.watched.informers.get(TOPOLOGIES.plural)
+    names = (each.metadata.name for each in reports.store) if reports is not None else ()
+    return tuple(name for name in names if scheduler.cluster.report_of(name) is None)
 
 
 def _assumed_on(shelf: Shelf[Any]) -> tuple[Any, ...]:

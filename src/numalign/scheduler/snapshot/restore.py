@@ -13,6 +13,7 @@ from typing import Any, Final
 from msgspec import Struct, field, structs
 
 from numalign.api.errors import BadObject
+from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod
 from numalign.api.schedulerconfig.configuration import Configuration
@@ -33,6 +34,7 @@ from numalign.scheduler.queue.nominations import Nominations
 from numalign.scheduler.snapshot.snapshot import KeptOff, SchedulerState, Snapshot
 
 Taker = Callable[[Any], object]
+VACANT: Final = "vacant row "
 LONG_AGO: Final = float("-inf")
 
 
@@ -95,12 +97,29 @@ def _takers(made: Restored, taken: Snapshot, without: frozenset[str]) -> Iterato
     for resource, apply in watching.appliers(made.stock).items():
         for thing in taken.objects.get(resource, ()):
             yield resource, apply, Change(None, thing)
+    yield from _nodes(made, taken)
+    yield from _pods(made, taken, without)
+    # Without a scheduler pods come first, so that each report is reconciled once, with all pods known.
+    for report in taken.every(TOPOLOGIES) if taken.state is None else ():
+        yield TOPOLOGIES.plural, lambda report: cluster.report(report, now), report
+
+
+def _nodes(made: Restored, taken: Snapshot) -> Iterator[tuple[str, Taker, Any]]:
+    """Nodes in row order; if a scheduler took the snapshot, each with its report."""
+    cluster, now = made.cluster, made.now
     nodes = {each.metadata.name: each for each in taken.every(NODES)}
     reports = {each.metadata.name: each for each in taken.every(TOPOLOGIES)}
     deleted = {each.metadata.name: each for each in taken.state.deleted_reports} if taken.state else {}
     reported = (TOPOLOGIES.plural, lambda report: cluster.report(report, now))
-    for name in dict.fromkeys((*(taken.state.rows if taken.state else ()), *nodes, *reports)):
-        # If the order of rows is known, each node is applied together with its report.
+    former = frozenset(taken.state.former_reports if taken.state else ())
+    for name in dict.fromkeys((*_rows(taken.state), *nodes, *reports)):
+        if name.startswith(VACANT):
+            yield NODES.plural, cluster.node, Node(metadata=ObjectMeta(name=name))
+            continue
+        if name in reports and name in former:
+            yield *reported, reports.pop(name)
+            # With this the cluster forgets that it has read the report.
+            yield NODES.plural, cluster.node_gone, name
         if name in nodes:
             yield NODES.plural, lambda node: cluster.node(node, _ready_since(taken, node)), nodes[name]
         if name in reports and taken.state is not None:
@@ -108,10 +127,13 @@ def _takers(made: Restored, taken: Snapshot, without: frozenset[str]) -> Iterato
         elif name in deleted:
             yield *reported, deleted[name]
             yield TOPOLOGIES.plural, lambda gone: cluster.report_gone(gone, now), name
-    yield from _pods(made, taken, without)
-    # Otherwise pods come first, so that each report is reconciled once, with all pods known.
-    for report in reports.values() if taken.state is None else ():
-        yield *reported, report
+    for number in taken.state.vacant_rows if taken.state else ():
+        yield NODES.plural, cluster.node_gone, f"{VACANT}{number}"
+
+
+def _rows(state: SchedulerState | None) -> list[str]:
+    """Names in row order. Rows that are vacant have a name that no node has."""
+    return [name or f"{VACANT}{number}" for number, name in enumerate(state.rows)] if state is not None else []
 
 
 def _ready_since(taken: Snapshot, node: Node) -> float:
@@ -151,6 +173,8 @@ def _remember(made: Restored, taken: Snapshot, state: SchedulerState, without: f
         made.stock.volumes.claims.assume(claim)
     undecided = _undecided(state, without)
     _remember_pods(made, state, {uid: pod for uid, pod in by_uid.items() if uid not in undecided}, without)
+    if state.once_reported is not None:
+        made.cluster.restore_once_reported(state.once_reported, lambda name: state.ready_since.get(name, taken.now))
     for each in state.nominated:
         if each.uid in by_uid:
             made.nominations.put(by_uid[each.uid], each.node)

@@ -89,7 +89,9 @@ class SchedulerState(Wire, frozen=True):
     """State that only the scheduler has."""
 
     rows: tuple[str, ...] = ()
-    """Nodes in row order, which decides ties."""
+    """Nodes in row order, which decides ties; empty: a vacant row, which the next new node may get."""
+    vacant_rows: tuple[int, ...] = ()
+    """The vacant rows; the last one is used next."""
     start: int = 0
     """The row at which the next search begins, if searches do not cover all nodes."""
     assumed: tuple[AssumedPod, ...] = ()
@@ -99,6 +101,10 @@ class SchedulerState(Wire, frozen=True):
     ledger: LedgerDump = LedgerDump()
     deleted_reports: tuple[NodeResourceTopology, ...] = ()
     """The last reports of nodes whose report objects were deleted, and that are still in force."""
+    former_reports: tuple[str, ...] = ()
+    """Nodes whose Node is gone, or is another one now, since their report was written."""
+    once_reported: tuple[str, ...] | None = None
+    """Nodes that had a report, as pods on them show; None: the snapshot is of a program that did not write them."""
     ready_since: dict[str, float] = field(default_factory=dict)
     """By node without a report: when the scheduler first saw it Ready."""
     volumes: tuple[PersistentVolume, ...] = ()

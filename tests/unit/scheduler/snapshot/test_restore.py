@@ -50,6 +50,22 @@ def test_rows_are_in_the_order_that_the_scheduler_had() -> None:
     assert [made.world.names[row] for row in range(2)] == ["b", "a"]
 
 
+def test_a_new_node_gets_the_vacant_row_that_it_got_from_the_scheduler() -> None:
+    made = restore.restored(of(state=SchedulerState(rows=("", "b", "", "a"), vacant_rows=(2, 0))))
+    assert dict(made.engine.rows) == {"b": 1, "a": 3}
+    made.cluster.node(servers.node("c"))
+    assert (made.engine.row("c"), made.cluster.nodes) == (0, 3)
+
+
+def test_pods_do_not_say_of_a_node_that_it_had_a_report_if_the_scheduler_knew_better() -> None:
+    annotated = trainer("p")
+    meta = structs.replace(annotated.metadata, annotations={"numalign.io/placement": "v1;main=0"})
+    bare = of(servers.on(structs.replace(annotated, metadata=meta), "a"))
+    for known in ((), ("a",)):
+        made = restore.restored(structs.replace(bare, state=SchedulerState(once_reported=known)))
+        assert made.cluster.once_reported == frozenset(known)
+
+
 def test_a_deleted_report_is_in_force_as_it_was_for_the_scheduler() -> None:
     bare = of(servers.on(trainer("p", gpus=4), "a"), state=SchedulerState(deleted_reports=(servers.reported("a"),)))
     made = restore.restored(structs.replace(bare, objects={**bare.objects, "noderesourcetopologies": ()}))
