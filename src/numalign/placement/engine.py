@@ -156,6 +156,11 @@ class Engine:
         return scores
 
     @property
+    def vacant_rows(self) -> tuple[int, ...]:
+        """Rows of no node; the last is used next."""
+        return self.columns.vacant
+
+    @property
     def reports(self) -> frozenset[str]:
         """Nodes that have a report object, whether it is in force or not."""
         return frozenset(self._reports)

@@ -96,10 +96,10 @@ def taken(scheduler: Scheduler) -> Snapshot:
 
 def _state(scheduler: Scheduler) -> SchedulerState:
     cluster, queue = scheduler.cluster, scheduler.queue
-    columns, shapes = cluster.engine.columns, cluster.engine.known_shapes
+    shapes = cluster.engine.known_shapes
     return SchedulerState(
-        rows=tuple(columns.names),
-        vacant_rows=columns.vacant,
+        rows=tuple(cluster.engine.names),
+        vacant_rows=cluster.engine.vacant_rows,
         start=scheduler.cycle.start,
         assumed=tuple(
             AssumedPod(uid, each.decision.node, each.is_bound, each.decision.score)
