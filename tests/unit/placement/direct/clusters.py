@@ -1,8 +1,9 @@
 """Engines with nodes in direct mode, for tests."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from hypothesis import strategies as st
 from msgspec import structs
 
 from numalign.api.attributes import directresult
@@ -70,3 +71,21 @@ def result(decision: Decision | None) -> DirectResult:
 
 def see(engine: Engine, pod: Pod) -> None:
     engine.apply(PodSeen(pod, 0.0))
+
+
+class Story:
+    """Pods end, and processes start anew; how pods are placed is up to each story."""
+
+    def __init__(self, draw: Any, started: Callable[[], Engine]) -> None:
+        self.draw, self.started = draw, started
+        self.on, self.there = started(), dict[str, Pod]()
+
+    def end(self, name: str) -> None:
+        if self.there:
+            gone = self.there.pop(self.draw(st.sampled_from(sorted(self.there))))
+            self.on.apply(PodSeen(structs.replace(gone, status=structs.replace(gone.status, phase="Succeeded")), 1.0))
+
+    def restart(self, name: str) -> None:
+        self.on = self.started()
+        for each in self.there.values():
+            see(self.on, each)

@@ -1,6 +1,6 @@
 """The engine decides pods with shared devices, charges them, and finds them again on the pods."""
 
-from functools import reduce
+from functools import partial, reduce
 from random import Random
 from typing import Any
 
@@ -158,11 +158,11 @@ def test_an_agent_that_hands_out_no_devices_gets_no_pod_that_wants_some() -> Non
 LIMITS: list[dict[str, int | str]] = [{GPU: 100}, {GPU: 300}, {CORE: 40, RATIO: 60}, {RDMA: 70}, {}]
 
 
-class Story:
+class Story(clusters.Story):
     """Pods come and go, and processes start anew."""
 
     def __init__(self, draw: Any) -> None:
-        self.draw, self.on, self.there = draw, engine("n", "m"), dict[str, Pod]()
+        super().__init__(draw, partial(engine, "n", "m"))
 
     def place(self, name: str) -> None:
         limits = self.draw(st.lists(st.sampled_from(LIMITS), min_size=1, max_size=2))
@@ -174,16 +174,6 @@ class Story:
         if decision is not None:
             self.there[name] = bound(asked, decision)
             clusters.see(self.on, self.there[name])
-
-    def end(self, name: str) -> None:
-        if self.there:
-            gone = self.there.pop(self.draw(st.sampled_from(sorted(self.there))))
-            self.on.apply(PodSeen(structs.replace(gone, status=structs.replace(gone.status, phase="Succeeded")), 1.0))
-
-    def restart(self, name: str) -> None:
-        self.on = engine("n", "m")
-        for each in self.there.values():
-            clusters.see(self.on, each)
 
     def check(self, node: str) -> None:
         assert isinstance(self.on.flavour, ExactFlavour)

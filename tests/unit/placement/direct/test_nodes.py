@@ -1,6 +1,6 @@
 """The engine decides pods on nodes in direct mode, charges the decisions, and finds them again on the pods."""
 
-from functools import reduce
+from functools import partial, reduce
 from operator import or_
 from random import Random
 from typing import Any
@@ -21,7 +21,7 @@ from numalign.placement.direct.nodes import DirectNodes
 from numalign.placement.engine import Engine
 from numalign.placement.exact import ExactFlavour
 from numalign.placement.explain import answers, wording
-from numalign.placement.facts import BindFailed, NodeSeen, PodGone, PodSeen, ReportSeen, Tick
+from numalign.placement.facts import BindFailed, NodeSeen, PodGone, ReportSeen, Tick
 from tests.unit.kubelet import made
 from tests.unit.placement import choices
 from tests.unit.placement.direct import clusters, machines
@@ -230,11 +230,11 @@ def test_a_refusal_says_what_is_missing(asked: Pod, sentence: str) -> None:
     assert wording.sentence(reason) == sentence
 
 
-class Story:
+class Story(clusters.Story):
     """Pods come, are bound or not, go, and processes start anew."""
 
     def __init__(self, draw: Any) -> None:
-        self.draw, self.on, self.there = draw, engine("n", "m"), dict[str, Pod]()
+        super().__init__(draw, partial(engine, "n", "m"))
 
     def place(self, name: str) -> None:
         cpus = self.draw(st.lists(st.sampled_from([1, 2, 3, 5, "500m"]), min_size=1, max_size=3))
@@ -248,16 +248,6 @@ class Story:
     def fail(self, name: str) -> None:
         if placed(self.on, pod(name, 2)) is not None:
             self.on.apply(BindFailed(name))
-
-    def end(self, name: str) -> None:
-        if self.there:
-            gone = self.there.pop(self.draw(st.sampled_from(sorted(self.there))))
-            self.on.apply(PodSeen(structs.replace(gone, status=structs.replace(gone.status, phase="Succeeded")), 1.0))
-
-    def restart(self, name: str) -> None:
-        self.on = engine("n", "m")
-        for each in self.there.values():
-            clusters.see(self.on, each)
 
     def check(self, node: str) -> None:
         results = [directresult.of_pod(each) for each in self.there.values() if each.spec.node_name == node]
