@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from msgspec import Struct, structs
 
@@ -21,7 +21,7 @@ from numalign.deploy.operator.conditions import Outcome
 from numalign.deploy.operator.kinds import Resource, Status
 from numalign.deploy.operator.metrics import Metrics
 from numalign.deploy.operator.objects import Key, Live, Tree
-from numalign.deploy.operator.plan import Observed, Options, Plan
+from numalign.deploy.operator.plan import ObservedCluster, Plan, PlanOptions
 from numalign.deploy.operator.workqueue import WorkQueue
 from numalign.kube import errors, resources
 from numalign.kube.client import Client
@@ -51,8 +51,6 @@ TRANSIENT: Final = (
 REPORTS_DEFINITION: Final = f"metadata.name={objects.REPORTS_DEFINITION}"
 MANAGED: Final = f"{ownership.MANAGED_BY}={fields.MANAGER}"
 
-Name = Literal["numaresourcesoperators", "numaresourcesschedulers"]
-
 
 class Written(Struct, frozen=True):
     """The last status that was written, and the versions of the resource before and after.
@@ -72,7 +70,7 @@ class Controller:
     def __init__(
         self,
         client: Client,
-        options: Options,
+        options: PlanOptions,
         recorder: Recorder,
         metrics: Metrics,
         leads: Callable[[], bool] = lambda: True,
@@ -198,7 +196,7 @@ class Controller:
         return found
 
     def _plan(self, resource: Resource, waiting: dict[str, tuple[str, ...]]) -> Plan:
-        observed = Observed(
+        observed = ObservedCluster(
             objects={
                 Key(kind, each.metadata.name, each.metadata.namespace): each
                 for kind, watched in self._managed.items()
@@ -273,7 +271,7 @@ class Controller:
         if not plan.is_ours(found):
             raise plan.Foreign(plan.belongs(key, found))
 
-    async def _remove(self, removal: plan.Removal) -> None:
+    async def _remove(self, removal: plan.FieldRemoval) -> None:
         if not self._may_write():
             return
         try:
