@@ -93,6 +93,17 @@ def test_no_folder_has_more_than_fifteen_modules() -> None:
     assert [str(folder.relative_to(ROOT)) for folder, count in counted.items() if count > MOST_MODULES] == []
 
 
+def test_a_class_name_means_one_thing_in_a_room() -> None:
+    """A reader who meets the name in one module of a room need not ask which of two classes it is."""
+    places: dict[tuple[str, str], list[str]] = {}
+    for path in MODULES:
+        room = path.relative_to(ROOT / "src/numalign").parts[0]
+        for each in ast.walk(ast.parse(path.read_text())):
+            if isinstance(each, ast.ClassDef):
+                places.setdefault((room, each.name), []).append(str(path.relative_to(ROOT)))
+    assert {key: paths for key, paths in places.items() if len(paths) > 1} == {}
+
+
 YAML_READER = "src/numalign/api/decode/yamltext.py"
 WRITES_YAML = {"dump", "dump_all", "safe_dump", "SafeDumper"}
 FOLDERS = ("src", "tools", "benchmarks", "docs", "devkit")
