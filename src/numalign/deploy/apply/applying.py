@@ -185,8 +185,8 @@ async def preview(server: Server, plan: ApplyPlan, *, by_server: bool = True) ->
     if len(changes) < len(found):
         if any(isinstance(each, errors.Forbidden) for each in found):
             await check(server, plan)
-        told = zip(plan.steps, found, strict=True)
-        raise Refused([_sentence(step.ref, each) for step, each in told if not isinstance(each, Change)])
+        tried = zip(plan.steps, found, strict=True)
+        raise Refused([_sentence(step.ref, each) for step, each in tried if not isinstance(each, Change)])
     surplus = await server.all(plan.surplus, server.get)
     for which, tree in zip(plan.surplus, surplus, strict=True):
         if tree is not None:

@@ -37,7 +37,7 @@ from numalign.process.log import about
 
 LOG: Final = logging.getLogger(__name__)
 RESYNC: Final = 50.0
-"""Seconds; drift is repaired within a minute, also where no watch told of it."""
+"""Seconds; drift is repaired within a minute, also where no watch shows it."""
 PATIENCE: Final = 5
 """Failures in a row after which an API server that cannot be reached shows in the status."""
 TRANSIENT: Final = (
@@ -366,7 +366,7 @@ def happened(resource: Resource, outcome: Outcome | None, planned: Plan) -> list
     """Events about a change of the state, not about its details."""
     old = conditions.current(kinds.conditions(resource.status))
     same = old is not None and outcome is not None and (old.state, old.reason) == (outcome.state, outcome.reason)
-    told = (
+    is_reported = (
         old is not None and outcome is not None and (old.message == outcome.message or outcome.state == "Progressing")
     )
     regarding = ObjectReference(
@@ -382,7 +382,7 @@ def happened(resource: Resource, outcome: Outcome | None, planned: Plan) -> list
         and each.holds
         and not statusconditions.holds(kinds.conditions(resource.status), each.type)
     ]
-    if outcome is None or (same and told):
+    if outcome is None or (same and is_reported):
         return flipped
     warns = outcome.state == "Degraded" or (outcome.state == "Available" and outcome.message)
     note = outcome.message or {"Available": "all operands are ready"}.get(outcome.state, outcome.reason)
