@@ -125,6 +125,25 @@ def test_the_map_of_the_house_names_what_there_is() -> None:
     assert [name for name in sorted(named) if not is_in_the_source(name)] == []
 
 
+PAGES = [path for path in sources() if path.suffix == ".md"]
+MOST_COLUMNS = 120
+
+
+def broad_lines(page: Path) -> list[str]:
+    """Lines of prose that could be broken. Tables, blocks of code and what has no blank to break at stay as they are."""
+    found, is_code = [], False
+    for number, line in enumerate(page.read_text().splitlines(), 1):
+        is_code ^= line.lstrip().startswith("```")
+        breakable = not is_code and not line.startswith(("|", "    v1;", "![")) and " " in line.strip()[:MOST_COLUMNS]
+        if len(line) > MOST_COLUMNS and breakable:
+            found.append(f"{page.relative_to(ROOT)}:{number}")
+    return found
+
+
+def test_lines_of_prose_have_at_most_120_columns() -> None:
+    assert [line for page in PAGES for line in broad_lines(page)] == []
+
+
 YAML_READER = "src/numalign/api/decode/yamltext.py"
 WRITES_YAML = {"dump", "dump_all", "safe_dump", "SafeDumper"}
 FOLDERS = ("src", "tools", "benchmarks", "docs", "devkit")
