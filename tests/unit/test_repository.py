@@ -130,7 +130,7 @@ MOST_COLUMNS = 120
 
 
 def broad_lines(page: Path) -> list[str]:
-    """Lines of prose that could be broken. Tables, blocks of code and what has no blank to break at stay as they are."""
+    """Lines of prose that could be broken; not tables, blocks of code, and what has no blank to break at."""
     found, is_code = [], False
     for number, line in enumerate(page.read_text().splitlines(), 1):
         is_code ^= line.lstrip().startswith("```")
