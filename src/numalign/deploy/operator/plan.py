@@ -16,6 +16,7 @@ from numalign.api import errors
 from numalign.api.objects import statusconditions
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.statusconditions import Condition
+from numalign.deploy import model
 from numalign.deploy.apply import ownership, readiness
 from numalign.deploy.apply.ownership import Decision
 from numalign.deploy.apply.readiness import State
@@ -293,9 +294,8 @@ def paused(meta: ObjectMeta) -> Extra:
     return Extra(conditions.PAUSED, False, "NotAnnotated")
 
 
-WORD: Final = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
-REPOSITORY: Final = re.compile(rf"{WORD}(?:/{WORD})*")
-TAG: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
+REPOSITORY: Final = re.compile(model.REPOSITORY)
+TAG: Final = re.compile(model.TAG)
 DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 POLICIES: Final = ("any", "digest", "trusted", "own")
 
