@@ -179,7 +179,7 @@ WORDS: Final = {
     _pattern(model.Digest): "a digest; write sha256: and 64 hexadecimal digits",
 }
 DEFAULTS: Final[Mapping[str, Any]] = plain(Values())
-STOCK: Final = Lease(schedulerfile.STOCK_NAMESPACE, schedulerfile.STOCK_LEASE)
+STOCK: Final = Lease(schedulerfile.STOCK_NAMESPACE, configuration.STOCK_LEASE)
 SOME_LEASE: Final = Lease("default", "numalign")
 """For a configuration that is only checked."""
 
