@@ -324,13 +324,13 @@ def operated(recorder: Recorder) -> None:
 
 def test_the_operator_uses_exactly_its_own_rights(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
     ours: set[Sender] = set()
-    lives = operatorstories.Operator.__init__
+    lives = operatorstories.OperatorProcess.__init__
 
-    def noted(self: operatorstories.Operator, setup: Any, client: Client, elector: Client) -> None:
+    def noted(self: operatorstories.OperatorProcess, setup: Any, client: Client, elector: Client) -> None:
         ours.update((client.sender, elector.sender))
         lives(self, setup, client, elector)
 
-    monkeypatch.setattr(operatorstories.Operator, "__init__", noted)
+    monkeypatch.setattr(operatorstories.OperatorProcess, "__init__", noted)
     recorder.only = ours
     operated(recorder)
     assert recorder.beyond(rights.OPERATOR) == set()

@@ -13,7 +13,7 @@ from numalign.api.objects.pod import Pod
 from numalign.plan.questions import changes, whatif
 from numalign.plan.questions.changes import Change
 from numalign.plan.questions.scene import Kind
-from numalign.plan.questions.whatif import Asked, WhatIf
+from numalign.plan.questions.whatif import WhatIf, WhatIfQuestion
 from numalign.scheduler.snapshot.snapshot import Snapshot
 from tests.machinescenes import node
 from tests.unit.plan.plannedclusters import cluster, kind, pending
@@ -21,7 +21,7 @@ from tests.unit.scheduler.servers import owned, trainer
 
 
 def asked(taken: Snapshot, change: Change, *kinds: Kind, **more: Any) -> WhatIf:
-    return whatif.compared(taken, Asked(change=change, kinds=kinds, **more))
+    return whatif.compared(taken, WhatIfQuestion(change=change, kinds=kinds, **more))
 
 
 def train(name: str, gpus: int = 2, cpu: str = "4", **spec: Any) -> Pod:

@@ -34,7 +34,6 @@ from numalign.process.rpc import CallFailed
 
 LOG: Final = logging.getLogger(__name__)
 
-SOCKET: Final = "/var/run/nri/nri.sock"
 PATIENCE: Final = 60.0
 PAUSES: Final = Exponential(first=0.5, longest=10.0)
 GRACE: Final = 30.0

@@ -86,7 +86,7 @@ def pod(
         signs = sources.signs(source, pods)
         if len(pods) == 1 and query.is_one and fmt not in (ListFormat.WIDE, ListFormat.NAME):
             known = signs.get(pods[0].metadata.uid, explanation.NO_SIGNS)
-            answer = explanation.about_pod(taken, pods[0], explanation.Wanted(nodes), known)
+            answer = explanation.about_pod(taken, pods[0], explanation.ExplainDetail(nodes), known)
             drawn = explaindraw.drawn(answer, every=nodes) if fmt is ListFormat.TABLE else ""
             _end(answer.problems, drawn or output.structured(answer, fmt), fits=answer.fits)
         answers = podlist.explained(taken, pods, signs)
@@ -125,7 +125,7 @@ def shape(
     pods = _pods(file, replicas)
     with sources.at_once():
         pods = sources.prioritised(source, pods)
-        answer = explanation.about_shapes(sources.taken(source), pods, explanation.Wanted(nodes))
+        answer = explanation.about_shapes(sources.taken(source), pods, explanation.ExplainDetail(nodes))
     text = explaindraw.drawn(answer, every=nodes) if fmt is Format.TABLE else output.structured(answer, fmt)
     _end(answer.problems, text, fits=answer.fits)
 

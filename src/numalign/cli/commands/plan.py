@@ -29,7 +29,7 @@ app = typer.Typer(no_args_is_help=True, help="Answer what fits, what it takes an
 EVERY = "all"
 
 
-class PlanFormat(StrEnum):
+class RunsFormat(StrEnum):
     """What `-o` accepts."""
 
     TABLE = "table"
@@ -99,7 +99,7 @@ def replay(
     workers: Annotated[
         int, typer.Option(metavar="N", min=0, max=256, help="Processes; 0: as many as there are cores.")
     ] = 0,
-    fmt: Annotated[PlanFormat, typer.Option("--output", "-o", help="Output format.")] = PlanFormat.TABLE,
+    fmt: Annotated[RunsFormat, typer.Option("--output", "-o", help="Output format.")] = RunsFormat.TABLE,
 ) -> None:
     """Replay pod lists of a trace until the pods ask for 130 % of all GPUs, and print what each policy allocates.
 
@@ -111,9 +111,9 @@ def replay(
     cases = _cases(trace_dir, lists, policies, setting, seeds)
     progress = Progress(len(cases), "runs", time.monotonic)
     found = list(progress.of(replays.runs(trace_dir, cases, workers or os.cpu_count() or 1, time.monotonic)))
-    if fmt is PlanFormat.TABLE:
+    if fmt is RunsFormat.TABLE:
         output.show(planruns.table(found))
-    elif fmt is PlanFormat.CSV:
+    elif fmt is RunsFormat.CSV:
         output.show(planruns.csv(found))
     else:
         output.show(output.structured(found, Format(fmt.value)))

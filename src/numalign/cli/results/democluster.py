@@ -143,7 +143,7 @@ def _seen(embedded: Cluster) -> Seen:
         after=admit.resources(node_state.kubelet, node_state.state, names),
         pods=list(names.values()),
         waiting=(waiting or "").removeprefix("default/"),
-        explained=explanation.about_pod(taken, pod, explanation.Wanted()) if pod is not None else None,
+        explained=explanation.about_pod(taken, pod, explanation.ExplainDetail()) if pod is not None else None,
     )
 
 

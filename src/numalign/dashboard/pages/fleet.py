@@ -27,7 +27,7 @@ NAMED: Final = 600
 BLOCK: Final = 480
 """Nodes that a browser draws together, when it comes to see them."""
 MOST_KEPT: Final = 8
-"""Moments whose differences can be told."""
+"""Moments whose differences from the newest one are known."""
 LONGEST: Final = 300
 PREFERRED: Final = "cpu"
 BOOT: Final = secrets.token_hex(4)

@@ -54,7 +54,7 @@ STEPS: Final = (
 )
 
 
-class Step(Struct, frozen=True, kw_only=True):
+class WalkStep(Struct, frozen=True, kw_only=True):
     title: str
     says: str
     findings: tuple[Finding, ...] = ()
@@ -62,14 +62,14 @@ class Step(Struct, frozen=True, kw_only=True):
     """Checks that could not run."""
 
 
-def steps(observed: Observed, diagnosis: Diagnosis, pod: Pod) -> tuple[Step, ...]:
+def steps(observed: Observed, diagnosis: Diagnosis, pod: Pod) -> tuple[WalkStep, ...]:
     return tuple(_step(observed, diagnosis, pod, *each) for each in STEPS)
 
 
-def _step(observed: Observed, diagnosis: Diagnosis, pod: Pod, title: str, ids: tuple[str, ...]) -> Step:
+def _step(observed: Observed, diagnosis: Diagnosis, pod: Pod, title: str, ids: tuple[str, ...]) -> WalkStep:
     findings = tuple(each for each in diagnosis.findings if each.check in ids and _concerns(each, pod))
     skipped = tuple(each for each in ids if each in diagnosis.skipped)
-    return Step(title=title, says=_says(observed, diagnosis, pod, ids[0]), findings=findings, skipped=skipped)
+    return WalkStep(title=title, says=_says(observed, diagnosis, pod, ids[0]), findings=findings, skipped=skipped)
 
 
 def _concerns(finding: Finding, pod: Pod) -> bool:

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 from numalign.placement.capacity import count
 from numalign.placement.capacity.count import Bound, ShapeCount
-from numalign.placement.capacity.walk import Refusal, RowTrial
+from numalign.placement.capacity.walk import RowRefusal, RowTrial
 from numalign.placement.columns.shapes import Shape
 from numalign.placement.engine import Engine
 from numalign.placement.exact import ExactFlavour
@@ -55,7 +55,7 @@ def fit(engine: Engine, wanted: Sequence[tuple[Shape, int]], rows: Sequence[Rows
     flavour = engine.flavour.either(lambda exact: exact, _not_exact)
     best: GangFit | None = None
     for order in _orders(numbers, counted):
-        found = _Search(flavour, counted, numbers).filled(order)
+        found = _GangSearch(flavour, counted, numbers).filled(order)
         if found.room is Room.FITS:
             return found
         best = found if best is None or sum(found.missing) < sum(best.missing) else best
@@ -73,7 +73,7 @@ def _orders(numbers: Sequence[int], counted: Sequence[ShapeCount]) -> list[list[
     return [scarce] if len(scarce) == 1 else [scarce, scarce[::-1]]
 
 
-class _Search:
+class _GangSearch:
     def __init__(self, flavour: ExactFlavour, counted: Sequence[ShapeCount], numbers: Sequence[int]) -> None:
         self._flavour, self._counted = flavour, counted
         self._left = list(numbers)
@@ -114,7 +114,7 @@ class _Search:
             trial = self._trial(row)
             while self._left[place] and trial is not None and self._patience > 0:
                 self._patience -= 1
-                if isinstance(trial.place(table), Refusal):
+                if isinstance(trial.place(table), RowRefusal):
                     break
                 self._placed[row][place] = self._placed[row].get(place, 0) + 1
                 self._left[place] -= 1
@@ -127,7 +127,7 @@ class _Search:
                 table = self._flavour.verdicts.aside(self._counted[place].shape)
                 for _ in range(pods):
                     self._patience -= 1
-                    if self._patience < 0 or isinstance(made.place(table), Refusal):
+                    if self._patience < 0 or isinstance(made.place(table), RowRefusal):
                         return None
             self._trials[row] = made
         return self._trials[row]

@@ -9,7 +9,7 @@ those of the pods that were placed so far."""
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import numpy as np
 from msgspec import Struct
@@ -25,7 +25,8 @@ from numalign.placement.verdicts import chargerow
 if TYPE_CHECKING:
     from numalign.placement.columns.columns import Columns
     from numalign.placement.columns.shapes import Shape
-    from numalign.placement.verdicts.evaluation import Evaluation
+    from numalign.placement.kernels.block import Kernel
+    from numalign.placement.kernels.plan import Scoring
 
 POPULAR: Final = 0.95
 """The part of all pods that typical shapes make up."""
@@ -36,6 +37,16 @@ HIGHEST: Final = 100.0
 
 Expected = NDArray[np.float64]
 Typical = Sequence[tuple["Shape", float]]
+
+
+class RowEvaluation(Protocol):
+    """What is used of `evaluation`, which calls this module: the rows of a kind of node, and how they are evaluated."""
+
+    scoring: Scoring
+    kernel: Kernel
+
+    def program_of(self, shape: Shape, kind: int) -> Program: ...
+    def block(self, kind: int) -> RowBlock: ...
 
 
 class _Measure(Struct, frozen=True):
@@ -70,7 +81,7 @@ class _States(NamedTuple):
 class Fragmentation:
     """What is typical, and what it makes of rows."""
 
-    def __init__(self, columns: Columns, evaluation: Evaluation, *, by_totals: bool = False) -> None:
+    def __init__(self, columns: Columns, evaluation: RowEvaluation, *, by_totals: bool = False) -> None:
         """`by_totals`: what fits the node as a whole counts as fitting."""
         self._columns, self._evaluation, self._by_totals = columns, evaluation, by_totals
         self._typical: Typical = ()

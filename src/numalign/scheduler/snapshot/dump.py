@@ -23,7 +23,7 @@ from numalign.scheduler.intake.watching import DEVICES
 from numalign.scheduler.main import Scheduler
 from numalign.scheduler.queue.queued import QueuedPod
 from numalign.scheduler.record import entries
-from numalign.scheduler.snapshot.snapshot import AssumedPod, KeptOff, Nominated, SchedulerState, Snapshot
+from numalign.scheduler.snapshot.snapshot import AssumedPod, KeptOff, NominatedPod, SchedulerState, Snapshot
 
 Plain = dict[str, Any]
 
@@ -106,7 +106,7 @@ def _state(scheduler: Scheduler) -> SchedulerState:
             for uid, each in cluster.assumed.items()
         ),
         nominated=tuple(
-            Nominated(each.metadata.uid, node, queue.nominations.victims_of(each.metadata.uid))
+            NominatedPod(each.metadata.uid, node, queue.nominations.victims_of(each.metadata.uid))
             for node in queue.nominations.nodes()
             for each in queue.nominations.on(node)
         ),

@@ -25,7 +25,7 @@ from numalign.placement.engine import Engine
 from numalign.placement.ledger.charges import Cover, PodLife
 from numalign.placement.rules.clusterstate import ClusterState
 from numalign.scheduler import settings
-from numalign.scheduler.choose.cluster import Assumed, Cluster
+from numalign.scheduler.choose.cluster import AssumedDecision, Cluster
 from numalign.scheduler.choose.plugins import Plugins
 from numalign.scheduler.choose.stormguard import GuardedNode, Replicas, StormGuard
 from numalign.scheduler.intake import watching
@@ -217,7 +217,9 @@ def _remember_pods(made: Restored, state: SchedulerState, by_uid: dict[str, Pod]
 def _assumed(cluster: Cluster, pod: Pod, node: str, *, bound: bool, now: float) -> Pod:
     placed = structs.replace(pod, spec=structs.replace(pod.spec, node_name=node))
     cluster.pod(placed, now)
-    cluster.assumed[pod.metadata.uid] = Assumed(placed, Decision(uid=pod.metadata.uid, node=node), is_bound=bound)
+    cluster.assumed[pod.metadata.uid] = AssumedDecision(
+        placed, Decision(uid=pod.metadata.uid, node=node), is_bound=bound
+    )
     return placed
 
 

@@ -14,7 +14,7 @@ from numalign.api.objects.workloads import Namespace
 from numalign.placement.explain import nodeview
 from numalign.scheduler.choose.choose import Chosen
 from numalign.scheduler.snapshot import restore
-from numalign.scheduler.snapshot.snapshot import AssumedPod, KeptOff, Nominated, SchedulerState, Snapshot
+from numalign.scheduler.snapshot.snapshot import AssumedPod, KeptOff, NominatedPod, SchedulerState, Snapshot
 from tests.unit.scheduler import servers, waitingpods
 from tests.unit.scheduler.servers import trainer
 
@@ -100,7 +100,7 @@ def test_assumed_pods_count_where_they_are_going() -> None:
 
 def test_nominations_are_remembered_with_whom_they_wait_for() -> None:
     result = servers.on(trainer("said"), "", nominated_node_name="a")
-    state = SchedulerState(nominated=(Nominated("uid-p", "b", ("uid-v",)), Nominated("uid-gone", "a")))
+    state = SchedulerState(nominated=(NominatedPod("uid-p", "b", ("uid-v",)), NominatedPod("uid-gone", "a")))
     made = restore.restored(of(result, trainer("p"), state=state))
     assert (made.nominations.node_of("uid-said"), made.nominations.node_of("uid-p")) == ("a", "b")
     assert (made.nominations.leaving("b"), made.nominations.node_of("uid-gone")) == (("uid-v",), "")

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import pytest
+from numalign.placement.reference.victims import Cycle
 
 from numalign.api.objects.pod import Pod
 from numalign.placement.reference import status, victims
-from numalign.placement.reference.victims import Cycle
 from numalign.placement.referenceargs import PreemptionMode
 from tests.unit.placement.reference import made
 
