@@ -1,8 +1,8 @@
 """The victims of a preemption cycle: the plugin's PreFilter, RemovePod and AddPod.
 
-The stock scheduler chooses victims and calls these while it simulates; `filter` gets the result (scheduler plugin
-spec 16.1). A cycle is a value: each call returns the next one. None: the cycle has no victim set, as without PreFilter.
-"""
+The stock scheduler chooses victims and calls these while it simulates; `suites.filters` repeats that, and hands the
+result to `filter` (scheduler plugin spec 16.1). A cycle is a value: each call returns the next one. None: the cycle has
+no victim set, as without PreFilter."""
 
 from collections.abc import Callable
 from typing import Final

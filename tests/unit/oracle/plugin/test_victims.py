@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import pytest
-from numalign.placement.reference.victims import Cycle
 
 from numalign.api.objects.pod import Pod
-from numalign.placement.reference import status, victims
+from numalign.oracle.plugin import victims
+from numalign.oracle.plugin.victims import Cycle
+from numalign.placement.reference import status
 from numalign.placement.referenceargs import PreemptionMode
 from tests.unit.placement.reference import made
 

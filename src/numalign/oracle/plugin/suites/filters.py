@@ -17,15 +17,15 @@ from numalign.api.objects.pod import DEFAULT_SCHEDULER, Pod
 from numalign.oracle.harness import suite
 from numalign.oracle.harness.divergence import Case, Difference, Raw
 from numalign.oracle.harness.suite import DeliberateDifference, Suite
-from numalign.oracle.plugin import defects
+from numalign.oracle.plugin import defects, victims
 from numalign.oracle.plugin.suites import objects, scores
 from numalign.oracle.plugin.suites.scores import ZONE_64
+from numalign.oracle.plugin.victims import Cycle
 from numalign.placement import referenceargs
-from numalign.placement.reference import classes, demand, eviction, filter, numanodes, victims
+from numalign.placement.reference import classes, demand, eviction, filter, numanodes
 from numalign.placement.reference.caches import selection
 from numalign.placement.reference.filter import FilterResult, Preemption, Seen
 from numalign.placement.reference.status import Status
-from numalign.placement.reference.victims import Cycle
 from numalign.placement.referenceargs import PreemptionMode
 
 
