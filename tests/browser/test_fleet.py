@@ -6,7 +6,7 @@ import re
 
 import pytest
 from msgspec import structs
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import BrowserContext, Page, Route, expect
 
 from numalign.dashboard.moment import Moment
 from tests.browser import moments
@@ -108,6 +108,40 @@ def test_search_filter_and_order_change_the_list_and_the_address(page: Page) -> 
         expect(page.locator("a.g")).to_have_count(1)
         expect(page).to_have_url(re.compile("q=gpu-.*show=off|show=off.*q=gpu-"))
         page.reload()
+        expect(page.locator("a.g")).to_have_count(1)
+
+
+def test_the_last_of_two_searches_is_shown_though_the_first_is_answered_late(page: Page) -> None:
+    counting = "addEventListener('htmx:config:request', () => { document.body.dataset.asked += 'x' })"
+    late = list[Route]()
+    with served(MadeUp(moments.small())) as server:
+        page.goto(f"{server}/fleet")
+        page.evaluate(counting)
+        page.route(re.compile("[?&]q=g(&|$)"), lambda route: late.append(route))
+        page.keyboard.press("/")
+        with page.expect_request(re.compile("[?&]q=g(&|$)")):
+            page.keyboard.type("g")
+        page.keyboard.type("pu-2")
+        expect(page.locator("body")).to_have_attribute("data-asked", re.compile("xx"))
+        late[0].continue_()
+        expect(page.locator("a.g")).to_have_count(1)
+        expect(page).to_have_url(re.compile("q=gpu-2"))
+
+
+def test_an_update_between_a_search_and_its_answer_does_not_lose_the_search(page: Page) -> None:
+    late = list[Route]()
+    source = MadeUp(moments.small())
+    with served(source) as server:
+        page.goto(f"{server}/fleet")
+        page.route(re.compile("[?&]q=gpu-2(&|$)"), lambda route: late.append(route))
+        page.keyboard.press("/")
+        with page.expect_request(re.compile("[?&]q=gpu-2(&|$)")):
+            page.get_by_role("searchbox").fill("gpu-2")
+        nodes = dict(source.shown.nodes)
+        del nodes["plain-0"]
+        source.shown = structs.replace(source.shown, nodes=nodes, version="other")
+        expect(page.locator("a.g")).to_have_count(3)
+        late[0].continue_()
         expect(page.locator("a.g")).to_have_count(1)
 
 

@@ -172,8 +172,20 @@ CASES: Final[dict[str, tuple[Object, Release]]] = {
                 "tolerations": [],
                 "nodeGroups": [
                     {"name": "gpu", "nodeSelector": {"gpu": "yes"}, "tolerations": [{"operator": "Exists"}]},
-                    {"name": "old", "preset": "k3s", "configz": {"enabled": True}, "period": 1},
-                    {"name": "rte", "mode": "rte", "exclude": {"*": ["memory"]}, "removeStartupTaint": True},
+                    {
+                        "name": "old",
+                        "nodeSelector": {"old": "yes"},
+                        "preset": "k3s",
+                        "configz": {"enabled": True},
+                        "period": 1,
+                    },
+                    {
+                        "name": "rte",
+                        "nodeSelector": {"rte": "yes"},
+                        "mode": "rte",
+                        "exclude": {"*": ["memory"]},
+                        "removeStartupTaint": True,
+                    },
                     {"name": "direct", "directMode": True},
                 ],
             }

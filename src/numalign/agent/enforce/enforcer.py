@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -20,6 +20,7 @@ from msgspec import Struct
 from numalign.agent.enforce import kernel, pools, wire
 from numalign.agent.enforce.devices import Devices
 from numalign.agent.enforce.messages import Sandbox
+from numalign.agent.enforce.polling import Call, Polling
 from numalign.agent.enforce.session import Open, Session
 from numalign.agent.enforce.state import Key, NodeState
 from numalign.api.attributes.directmode import AppliedContainer, DirectMode
@@ -30,12 +31,14 @@ from numalign.kubelet.machine.machine import Machine
 from numalign.kubelet.report import directreport
 from numalign.kubelet.settings import Settings
 from numalign.process import rpc
-from numalign.process.rpc import CallFailed
+from numalign.process.rpc import CallFailed, Identity
 
 LOG: Final = logging.getLogger(__name__)
 
 PATIENCE: Final = 60.0
 PAUSES: Final = Exponential(first=0.5, longest=10.0)
+REFUSALS: Final = 3
+"""Attempts over NRI in a row before CRI is used: a runtime that starts may serve CRI first."""
 GRACE: Final = 30.0
 """Seconds without a connection after which direct mode is not advertised any more."""
 CHECKING: Final = 10.0
@@ -54,6 +57,8 @@ class Enforcement(Struct, frozen=True, kw_only=True):
     host: Path = Path("/")
     patience: float = PATIENCE
     """Seconds for which a container waits whose decision cannot be applied; then it runs in the shared pools."""
+    cri: Path | None = None
+    """The runtime's own socket, to be used where NRI is off; None: such a node stays in predict mode."""
     devices: Devices | None = None
     verified: bool = True
     """Whether what the kernel reports is acknowledged, rather than what the runtime accepted."""
@@ -72,6 +77,7 @@ class Enforcer:
         changed: Callable[[], None],
         reported: Reported,
         opening: Open | None = None,
+        call: Call | None = None,
     ) -> None:
         """`changed` is called when there is something new to publish."""
         self._settings, self._clock = settings, clock
@@ -80,7 +86,9 @@ class Enforcer:
         self.state = NodeState(node, settings.patience)
         self._configured = asyncio.Event()
         self._tried = asyncio.Event()
-        self._session: Session | None = None
+        self._link = rpc.Link(settings.cri) if settings.cri is not None else None
+        self._call = call if call is not None else self._link.call if self._link is not None else None
+        self._session: Session | Polling | None = None
         self._connected = False
         self._lost_at: float | None = None
         self._published: tuple[AppliedContainer, ...] = ()
@@ -92,6 +100,11 @@ class Enforcer:
     @property
     def is_connected(self) -> bool:
         return self._connected
+
+    @property
+    def is_late(self) -> bool:
+        """Whether containers are changed only after they were created."""
+        return isinstance(self._session, Polling)
 
     @property
     def can_enforce(self) -> bool:
@@ -121,6 +134,9 @@ class Enforcer:
         if not self.can_enforce:
             return topology
         devices = self._settings.devices
+        if self.is_late:
+            # Devices cannot be added to a container that exists.
+            devices = None
         features = frozenset(("cpus", "mems", "devices") if devices is not None else ("cpus", "mems"))
         own = Machine(machine.name, machine.zones, devices.plugins if devices is not None else {})
         return directreport.advertised(topology, own, settings, DirectMode(features), self.state.applied)
@@ -135,10 +151,14 @@ class Enforcer:
 
     async def run(self) -> None:
         """Runs until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._connect())
-            if self._settings.verified:
-                group.create_task(self._check())
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._connect())
+                if self._settings.verified:
+                    group.create_task(self._check())
+        finally:
+            if self._link is not None:
+                await self._link.close()
 
     async def _connect(self) -> None:
         await self._configured.wait()
@@ -147,25 +167,47 @@ class Enforcer:
             session = Session(self.state, self._settings.devices, self._clock.now, self._changed)
             try:
                 await session.open(self._open)
-            except (CallFailed, OSError) as problem:
-                failures += 1
-                self._tried.set()
-                self._note(f"the container runtime does not accept the agent as an NRI plugin: {_words(problem)}")
-            else:
                 failures = 0
-                self._session, self._connected = session, True
-                self._tried.set()
-                self._note("")
-                LOG.info("Enforcing decisions of direct mode with %s", session.runtime or "a container runtime")
-                self._wake()
-                self._tell()
-                self._note(f"the connection to the container runtime ended: {await session.run()}")
+                await self._enforce(session, session.run())
+            except (CallFailed, OSError) as problem:
+                session.close()
+                failures += 1
+                why = f"the container runtime does not accept the agent as an NRI plugin: {_words(problem)}"
+                if self._call is None:
+                    self._tried.set()
+                    self._note(why)
+                elif failures >= REFUSALS:
+                    await self._poll(self._call, why)
             finally:
                 session.close()
-                if self._connected:
-                    self._session, self._connected, self._lost_at = None, False, self._clock.now()
             # Its end is published after `GRACE`, with the next report.
             await self._clock.sleep(PAUSES.pause(failures + 1) * (1 + self._clock.chance()) / 2)
+
+    async def _enforce(self, session: Session | Polling, running: Coroutine[None, None, str]) -> None:
+        """Until the session ends."""
+        self._session, self._connected = session, True
+        self._tried.set()
+        self._note("")
+        late = ", after containers have started, because NRI is off" if self.is_late else ""
+        LOG.info("Enforcing decisions of direct mode with %s%s", session.runtime or "a container runtime", late)
+        self._wake()
+        self._tell()
+        try:
+            self._note(f"the connection to the container runtime ended: {await running}")
+        finally:
+            self._session, self._connected, self._lost_at = None, False, self._clock.now()
+
+    async def _poll(self, call: Call, why: str) -> None:
+        """Enforces over CRI, until the runtime ends or serves NRI."""
+        before = _identity(self._settings.socket)
+        polling = Polling(self.state, call, self._clock.now, self._clock.sleep, self._changed)
+        try:
+            await polling.open()
+        except CallFailed as problem:
+            self._tried.set()
+            self._note(f"{why}; nor does it answer over CRI: {problem}")
+        else:
+            await self._enforce(polling, polling.run(lambda: _identity(self._settings.socket) != before))
 
     async def _check(self) -> None:
         while True:
@@ -197,6 +239,14 @@ class Enforcer:
         if standing and standing != self.standing:
             LOG.warning("Decisions of direct mode are not enforced: %s", standing)
         self.standing = standing
+
+
+def _identity(socket: Path) -> Identity | None:
+    """None: there is no such socket."""
+    try:
+        return rpc.identity_of(socket)
+    except CallFailed:
+        return None
 
 
 def _words(problem: CallFailed | OSError) -> str:

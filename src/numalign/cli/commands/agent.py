@@ -122,6 +122,15 @@ Direct = Annotated[
 NriSocket = Annotated[
     str, typer.Option("--nri-socket", metavar="PATH", help="NRI's socket on the host, for --direct-mode.")
 ]
+CriSocket = Annotated[
+    str,
+    typer.Option(
+        "--cri-socket",
+        metavar="PATH",
+        help="The container runtime's socket on the host, for --direct-mode where NRI is off: containers are changed "
+        "after they have started. Default: none.",
+    ),
+]
 Patience = Annotated[
     float,
     typer.Option(
@@ -213,6 +222,7 @@ class AgentOptions(Struct, frozen=True, kw_only=True):
     remove_startup_taint: Untaint = False
     direct_mode: Direct = False
     nri_socket: NriSocket = "/var/run/nri/nri.sock"
+    cri_socket: CriSocket = ""
     direct_wait: Patience = 60.0
     direct_devices: DirectDevices = ""
     trust_runtime: TrustRuntime = False
@@ -296,6 +306,7 @@ def _enforcement(options: AgentOptions) -> Enforcement:
         devices = Devices(config.read(document.value, document.place), options.host_root)
     return Enforcement(
         socket=options.host_root / options.nri_socket.lstrip("/"),
+        cri=options.host_root / options.cri_socket.lstrip("/") if options.cri_socket else None,
         host=options.host_root,
         patience=options.direct_wait,
         devices=devices,

@@ -171,7 +171,8 @@ async def _page(request: Request) -> Response:
     resources = words.in_order({name for node in shown.nodes.values() for name in (*node.totals, *_zone_names(node))})
     choice = _choice(request, resources)
     found, version = choice.nodes(shown), drawn.note(shown)
-    order = hashlib.blake2s("\0".join(node.name for node in found).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    listed_as = "\0".join((choice.resource, *(node.name for node in found)))
+    order = hashlib.blake2s(listed_as.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     state = f"{version}.{order}"
     asked = request.query_params.get("since", "")
     common: dict[str, Any] = {

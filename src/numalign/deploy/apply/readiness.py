@@ -51,7 +51,8 @@ def deployment(tree: Tree) -> Readiness:
         return Readiness(ready=False, words=f"the rollout does not progress: {why}", failed=True)
     updated, total, available = (_count(tree, key) for key in ("updatedReplicas", "replicas", "availableReplicas"))
     failure = _condition(tree, "ReplicaFailure")
-    if failure.get("status") == "True":
+    is_complete = updated >= wanted and total <= updated and available >= wanted
+    if failure.get("status") == "True" and not is_complete:
         words = podtroubles.refused(str(failure.get("message") or failure.get("reason") or ""))
         return Readiness(ready=False, words=words)
     if updated < wanted:

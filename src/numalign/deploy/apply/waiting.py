@@ -125,7 +125,7 @@ async def troubles(server: Server, tree: Tree, *, briefly: bool) -> str:
     target = podtroubles.PODS.within(tree["metadata"]["namespace"])
     found: list[WatchedPod] = []
     try:
-        async for page in server.client.pages(target, _its_pods(tree)):
+        async for page in server.client.pages(target, podtroubles.its_pods(tree)):
             found += lists.readable(page.items)
             if briefly:
                 break
@@ -145,13 +145,8 @@ async def _uncreated(server: Server, workload: Tree) -> str:
 
 async def agent_nodes(server: Server, daemonset: Tree) -> list[str]:
     meta = daemonset["metadata"]
-    pods = await server.every("v1", "Pod", meta["namespace"], _its_pods(daemonset))
+    pods = await server.every("v1", "Pod", meta["namespace"], podtroubles.its_pods(daemonset))
     return [objects.at(pod, "spec", "nodeName") or _intended(pod) for pod in pods if _is_of(pod, meta["uid"])]
-
-
-def _its_pods(workload: Tree) -> Selection:
-    labels = objects.at(workload, "spec", "selector", "matchLabels") or {}
-    return Selection(labels=",".join(f"{key}={value}" for key, value in sorted(labels.items())))
 
 
 def _is_of(pod: Tree, uid: str) -> bool:

@@ -22,7 +22,7 @@ from numalign.deploy.operator import groups, kinds, objects, plan
 from numalign.deploy.operator.conditions import Extra, Outcome
 from numalign.deploy.operator.groups import Group
 from numalign.deploy.operator.kinds import NUMAResourcesOperator, OperatorSpec, RemovedGroup, Status
-from numalign.deploy.operator.objects import Key, Live, Tree
+from numalign.deploy.operator.objects import Key, Tree
 from numalign.deploy.operator.plan import BadImage, ObservedCluster, Owner, Plan, PlanOptions, Rollout
 
 UPDATING: Final = "DaemonSetIsUpdating"
@@ -145,7 +145,7 @@ class _Agents:
         names = {each.name for each in waiting}
         found = structs.replace(found, delete=tuple(each for each in found.delete if each.key.name not in names))
         gone = [each for each in removed if each not in waiting and ready(each, wanted)]
-        rollouts = [plan.rollout(self._daemonset(group), self._live(group)) for group in self._split.deployed]
+        rollouts = [plan.rollout(self._daemonset(group), self._observed) for group in self._split.deployed]
         outcome, again = plan.judged(
             rollouts, found, self._resource.status, (UPDATING, NOT_READY), self._observed.now, self._notes()
         )
@@ -167,9 +167,6 @@ class _Agents:
 
     def _daemonset(self, group: Group) -> Key:
         return Key("DaemonSet", f"{self._options.fullname}-agent-{group.name}", self._options.namespace)
-
-    def _live(self, group: Group) -> Live | None:
-        return self._observed.objects.get(self._daemonset(group))
 
     def _notes(self) -> list[str]:
         empty = [group.name for group in self._split.deployed if not self._split.members[group.name]]

@@ -16,6 +16,7 @@ from numalign.api import errors
 from numalign.api.objects import statusconditions
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.statusconditions import Condition
+from numalign.deploy import model
 from numalign.deploy.apply import ownership, readiness
 from numalign.deploy.apply.ownership import Decision
 from numalign.deploy.apply.readiness import Readiness
@@ -29,6 +30,9 @@ from numalign.deploy.release import NODE_IN_TOKENS, Release
 
 PATIENCE: Final = 600.0
 """Seconds that a rollout may take, or pods may be unready, before the custom resource is Degraded."""
+GLANCE: Final = 10.0
+"""Seconds between two looks at pods that are not ready."""
+WORKLOADS: Final = ("Deployment", "DaemonSet")
 
 
 class PlanOptions(Struct, frozen=True, kw_only=True):
@@ -60,6 +64,8 @@ class ObservedCluster(Struct, frozen=True, kw_only=True):
     now: datetime
     waiting: Mapping[str, tuple[str, ...]] = {}
     """Pods that wait for a scheduler, by the name of the scheduler; of names that a resource served before."""
+    troubles: Mapping[Key, str] = {}
+    """Why pods of a workload that is not ready do not become ready."""
     settled: Mapping[Key, tuple[str, str]] = {}
     """What the server made of objects that it does not store as they are applied (a webhook changes them): digests of
     the wanted object and of its answer."""
@@ -210,20 +216,30 @@ class Rollout(Struct, frozen=True):
     wanted: int = 0
     ready: int = 0
     state: Readiness = readiness.MISSING
+    why: str = ""
+    """Where it is not ready and its pods tell."""
 
     def __str__(self) -> str:
-        return f"{self.key}: {self.state.words}"
+        return "; ".join(filter(None, (f"{self.key}: {self.state.words}", self.why)))
 
 
-def rollout(key: Key, live: Live | None) -> Rollout:
+def is_slow(key: Key, live: Live) -> bool:
+    """Whether it has pods, and not all of them are ready."""
+    return key.kind in WORKLOADS and not readiness.state(live.tree(key.kind)).ready
+
+
+def rollout(key: Key, observed: ObservedCluster) -> Rollout:
+    live = observed.objects.get(key)
     if live is None:
         return Rollout(key)
     tree = live.tree(key.kind)
     status = tree.get("status") or {}
     state = readiness.state(tree)
+    why = "" if state.ready else observed.troubles.get(key, "")
     if key.kind == "DaemonSet":
-        return Rollout(key, int(status.get("desiredNumberScheduled", 0)), int(status.get("numberReady", 0)), state)
-    return Rollout(key, int((tree.get("spec") or {}).get("replicas", 1)), int(status.get("readyReplicas", 0)), state)
+        return Rollout(key, int(status.get("desiredNumberScheduled", 0)), int(status.get("numberReady", 0)), state, why)
+    wanted = int((tree.get("spec") or {}).get("replicas", 1))
+    return Rollout(key, wanted, int(status.get("readyReplicas", 0)), state, why)
 
 
 def judged(
@@ -251,7 +267,8 @@ def judged(
     left = PATIENCE - (now - statusconditions.moment(since, now)).total_seconds()
     if slow and (left <= 0 or any(each.state.failed for each in slow)):
         return Outcome("Degraded", failing, "; ".join(words)), None
-    return Outcome("Progressing", coming, message), max(left, 1.0)
+    # What pods say about their troubles is not watched.
+    return Outcome("Progressing", coming, message), min(max(left, 1.0), GLANCE)
 
 
 def kept_since(old: Iterable[Condition], reason: str) -> str:
@@ -289,9 +306,8 @@ def paused(meta: ObjectMeta) -> Extra:
     return Extra(conditions.PAUSED, False, "NotAnnotated")
 
 
-WORD: Final = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
-REPOSITORY: Final = re.compile(rf"{WORD}(?:/{WORD})*")
-TAG: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
+REPOSITORY: Final = re.compile(model.REPOSITORY)
+TAG: Final = re.compile(model.TAG)
 DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 
 

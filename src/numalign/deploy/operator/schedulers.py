@@ -71,7 +71,7 @@ def plan_for(resource: NUMAResourcesScheduler, observed: ObservedCluster, option
     values = values_of(resource, replicas, image, options.values)
     found = plan.compared(objects_of(values, options), observed, Owner(kinds.SCHEDULER.kind, meta))
     key = Key("Deployment", f"{options.fullname}-scheduler", options.namespace)
-    rollout = plan.rollout(key, observed.objects.get(key))
+    rollout = plan.rollout(key, observed)
     outcome, again = plan.judged(
         [rollout], found, resource.status, (UPDATING, NOT_READY), observed.now, _notes(spec, replicas, options)
     )
