@@ -160,7 +160,7 @@ def _refusal(status: int, body: bytes, access: ServerAccess) -> str:
     from numalign.kube import errors
 
     # Of a Status object, only the message is printed.
-    message = clipped(errors.on_one_line(errors.read_status(body).message))
+    message = errors.on_one_line(errors.read_status(body).message)
     is_stranger = status in (401, 403) and not access.token_file
     return f"{message}; give --token-file with a token that may see it" if is_stranger else message
 
