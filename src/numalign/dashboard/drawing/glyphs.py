@@ -38,7 +38,7 @@ NO_SHARE: Final = Share(0, 0, 0)
 
 def glyph(node: Node, resource: str, href: str, key: str) -> Markup:
     """`key`: the id of the element."""
-    zones = [(zone, zone.shares.get(resource, NO_SHARE)) for zone in node.zones]
+    zones = _drawn(node, resource)
     wide = next((width for most, width in WIDTHS if len(zones) <= most), NARROWEST)
     gap = GAP if wide > NARROWEST else 1
     across = len(zones) * (wide + gap) - gap if zones else EMPTY_WIDTH
@@ -49,9 +49,25 @@ def glyph(node: Node, resource: str, href: str, key: str) -> Markup:
     label = escape(describe(node, resource))
     # Every part is a number, a class, or escaped.
     return Markup(
-        f'<a class="g{kinds}" id="{escape(key)}" href="{escape(href)}" aria-label="{label}">'
+        f'<a class="g{kinds}" id="{escape(key)}" href="{escape(href)}" aria-label="{label}"{_amount(node, resource)}>'
         f'<svg width="{width}" height="{height}" viewBox="0 0 {size}">{paths}</svg><bdi>{escape(node.name)}</bdi></a>'
     )
+
+
+def _drawn(node: Node, resource: str) -> list[tuple[Zone, Share]]:
+    """Zones that have the resource. The others are drawn as one: a superchip has thirty zones without CPUs."""
+    shares = [(zone, zone.shares.get(resource, NO_SHARE)) for zone in node.zones]
+    having = [(zone, share) for zone, share in shares if share.size > 0]
+    return having + [(zone, share) for zone, share in shares if share.size <= 0][:1]
+
+
+def _amount(node: Node, resource: str) -> str:
+    """What the style sheet writes below the name where there is room."""
+    total = node.totals.get(resource)
+    if total is None:
+        return ""
+    free, offered = words.amount(total.free, resource), words.amount(total.allocatable, resource)
+    return f' data-free="{escape(f"{free} of {offered} free")}"'
 
 
 def _paths(

@@ -86,7 +86,8 @@ def _wanted(source: PlanSource, goal: str, zones: int, node: str, most_priority:
     if written is None:
         raise BadObject("plan defrag", goal, "--goal", 'write a number, an x and a file, such as "2 x shape.yaml"')
     times, file = int(written[1]), written[2]
-    found = [pod for pod, _ in podfiles.read([file]).pods]
+    read = podfiles.read([file])
+    found = [pod for pod, _ in read.pods]
     pods = times * len(found)
     if not 0 < pods <= MOST_PODS:
         raise BadObject("plan defrag", goal, "--goal", f"asks for {pods:,} pods; ask for 1 to {MOST_PODS:,}")
@@ -94,6 +95,6 @@ def _wanted(source: PlanSource, goal: str, zones: int, node: str, most_priority:
     if other is not None:
         why = f"has pods of different kinds, such as {echo(other.metadata.name)}; plan for one kind at a time"
         raise BadObject("File", file, "", why)
-    (pod,) = sources.prioritised(source, found[:1])
+    (pod,) = sources.prioritised(source, found[:1], read.classes)
     text = f"room for {pods:,} pods of {file}"
     return Wanted(text=text, pod=pod, pods=pods, most_priority=most_priority, patience=patience)
