@@ -148,6 +148,14 @@ CASES: Final[dict[str, tuple[Object, Release]]] = {
         {**OPERATED, "operator": {"enabled": True}, "networkPolicy": {"enabled": True}, "commonLabels": {"a": "b"}},
         PLAIN,
     ),
+    "the operator of a mirror": (
+        {
+            **OPERATED,
+            "operator": {"enabled": True, "values": {"global": {"imageTag": "v3"}}},
+            "global": {"imageRegistry": "mirror:5000", "imageTag": "v2", "imagePullSecrets": ["a"]},
+        },
+        PLAIN,
+    ),
     "the operator with values": (
         {
             **OPERATED,

@@ -16,6 +16,7 @@ from numalign.deploy.doctor import diagnosis, files, fixes
 from numalign.deploy.doctor.checks import Severity
 from numalign.deploy.doctor.diagnosis import CHECKS, Diagnosis
 from numalign.kube import clock as clocks
+from numalign.kube.errors import Unauthorized
 from numalign.kubelet.machine import presets
 from numalign.kubelet.machine.machine import Device, DevicePlugin, HugePages, Machine
 from numalign.kubelet.versions import Minor
@@ -368,6 +369,7 @@ def test_a_healthy_cluster_has_no_finding() -> None:
     assert found.findings == ()
     assert set(found.judged) == set(CHECKS)
     assert found.nodes == 2
+    assert not found.is_void
 
 
 SECRETS: Final = {"tls": {"secretName": "cert"}, "extender": {"clientCaSecret": "ca"}}
@@ -421,6 +423,7 @@ def test_what_may_not_be_read_skips_its_checks_and_no_others() -> None:
     found = wards.examined(forbidden, (node(topology_policy="none"),))
     assert {"not-readable", "topology-policy-none"} <= ids(found)
     assert "rbac-short" in found.skipped
+    assert not found.is_void
     assert found.skipped["rbac-short"] == "deployments could not be read"
     assert not set(found.skipped) & set(found.judged)
 
@@ -458,7 +461,18 @@ def test_with_no_rights_at_all_the_doctor_says_so() -> None:
 
     found = wards.examined(refused)
     assert ids(found) == {"not-readable"}
+    assert found.is_void
     assert set(found.judged) == {"not-readable", "object-unreadable", "scheduler-leaderless"}
+
+
+def test_a_user_that_the_api_server_does_not_know_judges_nothing() -> None:
+    async def unknown(ward: Ward) -> None:
+        ward.answers("/api/v1/pods", {"kind": "Status", "status": "Failure", "reason": "Unauthorized"}, 401)
+        with pytest.raises(Unauthorized):
+            await ward.observed()
+        ward.replaced.clear()
+
+    assert not wards.examined(unknown).is_void
 
 
 def test_garbage_in_every_list_is_reported_object_by_object() -> None:

@@ -25,8 +25,8 @@ from numalign.deploy.operator.objects import Node
 ROLE: Final = "node-role.kubernetes.io/"
 POOL_LABEL: Final = "pools.operator.machineconfiguration.openshift.io/"
 NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-LONGEST_NAME: Final = 20
-"""Of a group, as in the values of the chart."""
+LONGEST_NAME: Final = 48
+"""Of a group: its DaemonSet is called `numalign-agent-` and the name, at most 63 characters."""
 SHORTEST_PERIOD, LONGEST_PERIOD = 1.0, 300.0
 """Seconds that the agent's --period may have."""
 DEFAULT_PERIOD: Final = "10s"
