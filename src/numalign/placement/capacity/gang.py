@@ -1,9 +1,9 @@
 """Finds room for a list of pods as a whole: all of them or none.
 
-The scheduler calls `fitting` for requests that ask for all or nothing. Equal pods fit if the counts of all nodes add up to
-enough. For pods of several shapes a first-fit search fills one node after the other, the scarcest shape first, on
-copies of the rows; what it finds is certain. Where it finds nothing, only a count that is too small proves that there
-is no room: the search does not try everything."""
+The scheduler calls `fitting` for requests that ask for all or nothing. Equal pods fit if the counts of all nodes add
+up to enough. For pods of several shapes a first-fit search fills one node after the other, the scarcest shape first,
+on copies of the rows; what it finds is certain. Where it finds nothing, only a count that is too small proves that
+there is no room: the search does not try everything."""
 
 from __future__ import annotations
 
