@@ -109,6 +109,7 @@ def _execute(source: PlanSource, wanted: Wanted, plan: DefragPlan, fmt: Format, 
             output.fail(f"would evict {plan.cost.pods:,} pods; give --yes to do it")
         if not typer.confirm(question, err=True):
             raise typer.Exit(NOT_SO)
+
     async def carried_out(client: Client) -> Execution:
         hand = ClusterHand(client, sources.configuration(source.config))
         executor = Executor(hand, wanted, output.say)
