@@ -33,7 +33,7 @@ def test_workers_find_what_one_process_finds_even_if_one_is_killed_in_the_middle
     wanted, about = tasks(*VARY, seeds=4), subject()
     alone = {row.key: row for row in runner.runs(about, wanted, 1, still)}
     pids = [worker.pid for worker in dask.workers.values()]
-    found: dict[str, runner.Row] = {}
+    found: dict[str, runner.FinishedRun] = {}
     for row in daskcluster.runs(about, wanted, dask.scheduler_address, still):
         if not found:
             os.kill(pids[0], signal.SIGKILL)

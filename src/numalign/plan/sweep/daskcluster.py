@@ -12,7 +12,7 @@ from typing import Any, Final
 from numalign import __version__
 from numalign.api.errors import BadObject
 from numalign.plan.sweep import runner
-from numalign.plan.sweep.runner import Clock, Row, Subject, Task
+from numalign.plan.sweep.runner import Clock, FinishedRun, Subject, Task
 
 PACKAGE: Final = "distributed"
 NAME: Final = "numalign-sweep"
@@ -20,7 +20,7 @@ PATIENCE: Final = 30.0
 """Seconds for the cluster to answer."""
 
 
-class Setup:
+class WorkerSetup:
     """Dask calls `setup` in every worker before its first run."""
 
     name = NAME
@@ -34,7 +34,7 @@ class Setup:
         runner.begin(self._subject, self._clock)
 
 
-def runs(subject: Subject, tasks: Sequence[Task], address: str, clock: Clock) -> Iterator[Row]:
+def runs(subject: Subject, tasks: Sequence[Task], address: str, clock: Clock) -> Iterator[FinishedRun]:
     """Each run as it ends. BadObject if the package, the cluster or its workers fail."""
     try:
         dask: Any = import_module(PACKAGE)
@@ -48,7 +48,7 @@ def runs(subject: Subject, tasks: Sequence[Task], address: str, clock: Clock) ->
         raise BadObject("plan sweep", address, "--dask", why) from None
     with client:
         try:
-            client.register_plugin(_plugin(dask, Setup(subject, clock, __version__)))
+            client.register_plugin(_plugin(dask, WorkerSetup(subject, clock, __version__)))
             client.wait_for_workers(1, timeout=PATIENCE)
             # Not pure: a run that was made for another sweep must not be taken for this one.
             waiting = client.map(runner.made, tasks, pure=False)
@@ -63,7 +63,7 @@ def runs(subject: Subject, tasks: Sequence[Task], address: str, clock: Clock) ->
             raise BadObject("plan sweep", address, "--dask", why) from None
 
 
-def _plugin(dask: Any, setup: Setup) -> Any:
+def _plugin(dask: Any, setup: WorkerSetup) -> Any:
     """Of Dask's own kind, which is only known once the package is there."""
     made = dask.WorkerPlugin()
     made.name, made.setup = setup.name, setup.setup

@@ -32,8 +32,8 @@ POOL = "pools.operator.machineconfiguration.openshift.io/"
 def test_a_pool_may_have_a_long_name_as_long_as_its_daemonset_can_be_called_after_it() -> None:
     longest = "worker-" + "x" * 41
     assert len(f"numalign-agent-{longest}") == 63
-    assert not groups.read([NodeGroup(pool_name=longest)])[1]
-    _, (problem,) = groups.read([NodeGroup(pool_name=f"{longest}x")])
+    assert not groups.read([NodeGroupSpec(pool_name=longest)])[1]
+    _, (problem,) = groups.read([NodeGroupSpec(pool_name=f"{longest}x")])
     assert "is not up to 48 lower-case letters" in str(problem)
 
 

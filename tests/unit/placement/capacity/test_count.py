@@ -4,7 +4,7 @@ managers admit."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import assume, given
@@ -160,7 +160,7 @@ def test_pods_of_one_container_fill_zone_after_zone_as_the_engine_places_them(
     )
     engine.apply(ReportSeen(structs.replace(made_report("a"), zones=described), 0.0))
     cpus, gib, devices = asked
-    wanted = {NIC: devices} if devices else {}
+    wanted: dict[str, Any] = {NIC: devices} if devices else {}
     pod = made.pod("x", made.container("c", cpu=max(1, cpus), memory=max(1, gib) * GIB, **wanted))
     (found,) = counted(engine, pod)
     assert agrees(found, one_by_one(engine, pod)), found

@@ -144,6 +144,6 @@ def test_rooms_that_nodes_hold_are_kept_free_as_by_the_scheduler_itself() -> Non
     for wall, held in (("2026-01-01T00:00:00Z", 1), ("2026-01-01T00:20:00Z", 0)):
         made = restore.restored(Snapshot(objects={"nodes": (node,)}, wall=wall))
         assert len(made.nominations.above("a", trainer("other"))) == held
-    stood_in = Nominated("old/held-room", "a", pod=trainer("held"))
+    stood_in = NominatedPod("old/held-room", "a", pod=trainer("held"))
     made = restore.restored(Snapshot(objects={"nodes": (node,)}, state=SchedulerState(nominated=(stood_in,))))
     assert made.nominations.nodes() == ("a",), "a dump has it with its pod, and its Nodes are not read again"

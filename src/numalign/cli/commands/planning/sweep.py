@@ -19,7 +19,7 @@ from numalign.cli.options import bundled
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numalign.plan.sweep.runner import Row, Subject, Task
+    from numalign.plan.sweep.runner import FinishedRun, Subject, Task
     from numalign.scheduler.snapshot.snapshot import Snapshot
 
 CLUSTER = "cluster.json.gz"
@@ -86,7 +86,7 @@ def sweep(
     raise typer.Exit(0 if all(row.figures is not None for row in rows) else NOT_SO)
 
 
-def _runs(subject: Subject, tasks: Sequence[Task], workers: int, address: str) -> Iterator[Row]:
+def _runs(subject: Subject, tasks: Sequence[Task], workers: int, address: str) -> Iterator[FinishedRun]:
     from numalign.plan.sweep import daskcluster, runner
 
     if address and tasks:
