@@ -36,8 +36,8 @@ SAYS: Final = {
 NO_SHARE: Final = Share(0, 0, 0)
 
 
-def glyph(node: Node, resource: str, href: str, key: str) -> Markup:
-    """`key`: the id of the element."""
+def glyph(node: Node, resource: str, href: str, key: str, *, with_amount: bool = False) -> Markup:
+    """`key`: the id of the element. `with_amount`: for the line below the name, which the style sheet writes."""
     zones = _drawn(node, resource)
     wide = next((width for most, width in WIDTHS if len(zones) <= most), NARROWEST)
     gap = GAP if wide > NARROWEST else 1
@@ -46,10 +46,10 @@ def glyph(node: Node, resource: str, href: str, key: str) -> Markup:
     size = f"{across + 2 * EDGE} {MARK + HEIGHT + 2 * EDGE}"
     width, height = size.split()
     kinds = " off" if not node.status.startswith("Ready") or "Disabled" in node.status else ""
-    label = escape(describe(node, resource))
+    label, amount = escape(describe(node, resource)), _amount(node, resource) if with_amount else ""
     # Every part is a number, a class, or escaped.
     return Markup(
-        f'<a class="g{kinds}" id="{escape(key)}" href="{escape(href)}" aria-label="{label}"{_amount(node, resource)}>'
+        f'<a class="g{kinds}" id="{escape(key)}" href="{escape(href)}" aria-label="{label}"{amount}>'
         f'<svg width="{width}" height="{height}" viewBox="0 0 {size}">{paths}</svg><bdi>{escape(node.name)}</bdi></a>'
     )
 
@@ -62,7 +62,6 @@ def _drawn(node: Node, resource: str) -> list[tuple[Zone, Share]]:
 
 
 def _amount(node: Node, resource: str) -> str:
-    """What the style sheet writes below the name where there is room."""
     total = node.totals.get(resource)
     if total is None:
         return ""
