@@ -1,4 +1,4 @@
-"""How the extender's server meets kube-scheduler, which has a connection for each Binding that waits for the API server."""
+"""The extender's server and kube-scheduler, which has a connection for each Binding that waits for the API server."""
 
 from __future__ import annotations
 
