@@ -240,10 +240,9 @@ class DirectCampaign:
             await asyncio.sleep(LOOKING)
             calm = 0 if self.wrong(watching) else calm + 1
         if calm < CALM:
-            self._stuck += [
-                Finding(pod.metadata.name, pod.spec.node_name, self.history.now, why)
-                for pod, why in self.wrong(watching)
-            ]
+            for pod, why in self.wrong(watching):
+                self._stuck.append(Finding(pod.metadata.name, pod.spec.node_name, self.history.now, why))
+                self.say(f"stuck: {pod.metadata.name} {why}")
         self._compared += sum(len(each.running) for each in self._containers)
         self.say(f"rest: {len(watching.pods)} pods, {len(self._stuck)} findings")
 
