@@ -6,7 +6,7 @@ instead."""
 
 from typing import Any, Final
 
-from numalign.deploy.operator import groups, kinds
+from numalign.deploy.operator import kinds
 from numalign.deploy.operator.kinds import Custom
 
 Tree = dict[str, Any]
@@ -102,7 +102,7 @@ def _operator() -> tuple[Tree, Tree]:
         name={
             "type": "string",
             "minLength": 1,
-            "maxLength": groups.LONGEST_NAME,
+            "maxLength": kinds.LONGEST_GROUP,
             "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
         },
         poolName={"type": "string", "minLength": 1, "maxLength": 63},

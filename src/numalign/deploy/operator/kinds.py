@@ -29,7 +29,8 @@ GUARANTEED: Final = "guaranteed"
 
 LOG_LEVELS: Final = {"Normal": 2, "Debug": 4, "Trace": 6, "TraceAll": 8}
 """logLevel, and the level of klog that it stands for."""
-
+LONGEST_GROUP: Final = 48
+"""Characters of a group's name: its DaemonSet is called `numalign-agent-` and the name, at most 63 characters."""
 
 Status = dict[str, Any]
 """As it is written; the operator is its only author."""
