@@ -42,6 +42,8 @@ CASES: Final[dict[str, tuple[Object, Release]]] = {
         },
         PLAIN,
     ),
+    "agents in direct mode": ({"agent": {"directMode": True}}, PLAIN),
+    "agents in direct mode without a policy": ({"agent": {"directMode": True, "decisionPolicy": False}}, PLAIN),
     "the policy for direct mode": ({"scheduler": {"directModePolicy": True}}, PLAIN),
     "the policy for direct mode on an old cluster": (
         {"scheduler": {"directModePolicy": True}},

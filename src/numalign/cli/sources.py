@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from numalign.api.objects.pod import Pod
     from numalign.api.schedulerconfig.configuration import Configuration
+    from numalign.cli.results.podfiles import PriorityClass
     from numalign.cli.results.topology import ReportWriter
     from numalign.kube.client import Client
     from numalign.kube.errors import KubeError
@@ -159,7 +160,7 @@ def _refusal(status: int, body: bytes, access: ServerAccess) -> str:
     from numalign.kube import errors
 
     # Of a Status object, only the message is printed.
-    message = clipped(errors.on_one_line(errors.read_status(body).message))
+    message = errors.on_one_line(errors.read_status(body).message)
     is_stranger = status in (401, 403) and not access.token_file
     return f"{message}; give --token-file with a token that may see it" if is_stranger else message
 
@@ -328,8 +329,10 @@ def namespace(source: ClusterSource) -> str:
         raise BadObject("Cluster", "", "", f"cannot be asked: {problem}") from None
 
 
-def prioritised(source: ClusterSource, pods: list[Pod]) -> list[Pod]:
-    """Pods that are not of the cluster yet, with the priorities that its priority classes give them."""
+def prioritised(source: ClusterSource, pods: list[Pod], written: Sequence[PriorityClass] = ()) -> list[Pod]:
+    """Pods that are not of the cluster yet, with the priorities that its priority classes give them.
+
+    `written`: classes that are in the pods' files, which would be those of the cluster once they are applied."""
     from numalign.cli import output
     from numalign.cli.results import podfiles
     from numalign.kube import errors, lists
@@ -341,7 +344,7 @@ def prioritised(source: ClusterSource, pods: list[Pod]) -> list[Pod]:
             return []
 
     classes = asked_of(source.kubeconfig, source.context, ask) if source.is_cluster else []
-    found, unknown = podfiles.prioritised(pods, classes)
+    found, unknown = podfiles.prioritised(pods, [*classes, *written])
     for name in unknown:
         output.warn(f"priority class {name} is not known; the priority of its pods counts as 0")
     return found

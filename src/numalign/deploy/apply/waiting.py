@@ -11,7 +11,7 @@ from msgspec import Struct
 from numalign.deploy import podtroubles
 from numalign.deploy.apply import objects, readiness
 from numalign.deploy.apply.objects import Ref, Tree
-from numalign.deploy.apply.readiness import State
+from numalign.deploy.apply.readiness import Readiness
 from numalign.deploy.apply.server import Server
 from numalign.deploy.podtroubles import WatchedPod
 from numalign.kube import errors, lists
@@ -107,13 +107,13 @@ def is_agent(tree: Tree) -> bool:
     return tree.get("kind") == "DaemonSet" and objects.at(tree, "metadata", "labels", COMPONENT) == AGENT
 
 
-async def reports(server: Server, daemonset: Tree) -> State:
+async def reports(server: Server, daemonset: Tree) -> Readiness:
     """Whether each node with a pod of the DaemonSet has a fresh report."""
     try:
         nodes = await agent_nodes(server, daemonset)
         listed = await server.every(TOPOLOGIES.api_version, TOPOLOGIES.kind)
     except errors.Forbidden as problem:
-        return State(ready=False, words=f"cannot be read: {problem}", failed=True)
+        return Readiness(ready=False, words=f"cannot be read: {problem}", failed=True)
     by_node = {each["metadata"]["name"]: each for each in listed}
     return readiness.reports(nodes, by_node, server.clock.wall()).state()
 

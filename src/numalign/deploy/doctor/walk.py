@@ -54,7 +54,7 @@ STEPS: Final = (
 )
 
 
-class Step(Struct, frozen=True, kw_only=True):
+class WalkStep(Struct, frozen=True, kw_only=True):
     title: str
     says: str
     findings: tuple[Finding, ...] = ()
@@ -64,16 +64,16 @@ class Step(Struct, frozen=True, kw_only=True):
     """Nothing is wrong yet, and nothing shows that all is well: the pod is too young."""
 
 
-def steps(observed: Observed, diagnosis: Diagnosis, pod: Pod) -> tuple[Step, ...]:
+def steps(observed: Observed, diagnosis: Diagnosis, pod: Pod) -> tuple[WalkStep, ...]:
     return tuple(_step(observed, diagnosis, pod, *each) for each in STEPS)
 
 
-def _step(observed: Observed, diagnosis: Diagnosis, pod: Pod, title: str, ids: tuple[str, ...]) -> Step:
+def _step(observed: Observed, diagnosis: Diagnosis, pod: Pod, title: str, ids: tuple[str, ...]) -> WalkStep:
     findings = tuple(each for each in diagnosis.findings if each.check in ids and _concerns(each, pod))
     skipped = tuple(each for each in ids if each in diagnosis.skipped)
     is_open = ids[0] == "scheduler-unserved" and not findings and not pod.spec.node_name and not _decision(pod)
     says = _says(observed, diagnosis, pod, ids[0])
-    return Step(title=title, says=says, findings=findings, skipped=skipped, is_open=is_open)
+    return WalkStep(title=title, says=says, findings=findings, skipped=skipped, is_open=is_open)
 
 
 def _decision(pod: Pod) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from msgspec import Struct, structs
 
@@ -22,7 +22,7 @@ from numalign.deploy.operator.conditions import Outcome
 from numalign.deploy.operator.kinds import Resource, Status
 from numalign.deploy.operator.metrics import Metrics
 from numalign.deploy.operator.objects import Key, Live, Tree
-from numalign.deploy.operator.plan import Observed, Options, Owner, Plan
+from numalign.deploy.operator.plan import ObservedCluster, Owner, Plan, PlanOptions
 from numalign.deploy.operator.workqueue import WorkQueue
 from numalign.kube import errors, lists, resources
 from numalign.kube.client import Client
@@ -38,7 +38,7 @@ from numalign.process.log import about
 
 LOG: Final = logging.getLogger(__name__)
 RESYNC: Final = 50.0
-"""Seconds; drift is repaired within a minute, also where no watch told of it."""
+"""Seconds; drift is repaired within a minute, also where no watch shows it."""
 PATIENCE: Final = 5
 """Failures in a row after which an API server that cannot be reached shows in the status."""
 TRANSIENT: Final = (
@@ -51,8 +51,6 @@ TRANSIENT: Final = (
 )
 REPORTS_DEFINITION: Final = f"metadata.name={objects.REPORTS_DEFINITION}"
 MANAGED: Final = f"{ownership.MANAGED_BY}={fields.MANAGER}"
-
-Name = Literal["numaresourcesoperators", "numaresourcesschedulers"]
 
 
 class Written(Struct, frozen=True):
@@ -73,7 +71,7 @@ class Controller:
     def __init__(
         self,
         client: Client,
-        options: Options,
+        options: PlanOptions,
         recorder: Recorder,
         metrics: Metrics,
         leads: Callable[[], bool] = lambda: True,
@@ -223,7 +221,7 @@ class Controller:
         }
 
     def _plan(self, resource: Resource, waiting: dict[str, tuple[str, ...]], troubles: dict[Key, str]) -> Plan:
-        observed = Observed(
+        observed = ObservedCluster(
             objects=self._objects(),
             nodes=tuple(self._nodes.store),
             now=self._clock.wall(),
@@ -288,7 +286,7 @@ class Controller:
         if not plan.is_ours(found):
             raise plan.Foreign(plan.belongs(key, found))
 
-    async def _remove(self, removal: plan.Removal) -> None:
+    async def _remove(self, removal: plan.FieldRemoval) -> None:
         if not self._may_write():
             return
         try:
@@ -383,7 +381,7 @@ def happened(resource: Resource, outcome: Outcome | None, planned: Plan) -> list
     """Events about a change of the state, not about its details."""
     old = conditions.current(kinds.conditions(resource.status))
     same = old is not None and outcome is not None and (old.state, old.reason) == (outcome.state, outcome.reason)
-    told = (
+    is_reported = (
         old is not None and outcome is not None and (old.message == outcome.message or outcome.state == "Progressing")
     )
     regarding = ObjectReference(
@@ -399,7 +397,7 @@ def happened(resource: Resource, outcome: Outcome | None, planned: Plan) -> list
         and each.holds
         and not statusconditions.holds(kinds.conditions(resource.status), each.type)
     ]
-    if outcome is None or (same and told):
+    if outcome is None or (same and is_reported):
         return flipped
     warns = outcome.state == "Degraded" or (outcome.state == "Available" and outcome.message)
     note = outcome.message or {"Available": "all operands are ready"}.get(outcome.state, outcome.reason)

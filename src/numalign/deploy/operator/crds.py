@@ -102,7 +102,7 @@ def _operator() -> tuple[Tree, Tree]:
         name={
             "type": "string",
             "minLength": 1,
-            "maxLength": kinds.LONGEST_GROUP,
+            "maxLength": kinds.LONGEST_GROUP_NAME,
             "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
         },
         poolName={"type": "string", "minLength": 1, "maxLength": 63},

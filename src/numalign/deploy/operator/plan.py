@@ -19,7 +19,7 @@ from numalign.api.objects.statusconditions import Condition
 from numalign.deploy import model
 from numalign.deploy.apply import ownership, readiness
 from numalign.deploy.apply.ownership import Decision
-from numalign.deploy.apply.readiness import State
+from numalign.deploy.apply.readiness import Readiness
 from numalign.deploy.model import Image, Values
 from numalign.deploy.objects.common import Context
 from numalign.deploy.operator import conditions, fields, kinds, objects
@@ -35,7 +35,7 @@ GLANCE: Final = 10.0
 WORKLOADS: Final = ("Deployment", "DaemonSet")
 
 
-class Options(Struct, frozen=True, kw_only=True):
+class PlanOptions(Struct, frozen=True, kw_only=True):
     """How this operator works: what no custom resource says."""
 
     release: Release
@@ -55,7 +55,7 @@ class Options(Struct, frozen=True, kw_only=True):
         return Context(self.values, self.release).fullname
 
 
-class Observed(Struct, frozen=True, kw_only=True):
+class ObservedCluster(Struct, frozen=True, kw_only=True):
     """The cluster at one moment."""
 
     objects: Mapping[Key, Live]
@@ -71,7 +71,7 @@ class Observed(Struct, frozen=True, kw_only=True):
     the wanted object and of its answer."""
 
 
-class Removal(Struct, frozen=True):
+class FieldRemoval(Struct, frozen=True):
     """Fields of others to take away from an object."""
 
     key: Key
@@ -90,16 +90,12 @@ class Plan(Struct, frozen=True, kw_only=True):
     status: Status = field(default_factory=dict)
     """All fields of the status but the conditions."""
     apply: tuple[Tree, ...] = ()
-    remove: tuple[Removal, ...] = ()
+    remove: tuple[FieldRemoval, ...] = ()
     delete: tuple[Deletion, ...] = ()
     forget: tuple[str, ...] = ()
     """Nodes whose reports are to be deleted."""
     again: float | None = None
     """Seconds after which time alone may change the outcome."""
-
-    @property
-    def writes(self) -> bool:
-        return bool(self.apply or self.remove or self.delete or self.forget)
 
 
 class Owner(Struct, frozen=True):
@@ -136,7 +132,7 @@ class Owner(Struct, frozen=True):
 
 class Compared(Struct, frozen=True, kw_only=True):
     apply: tuple[Tree, ...] = ()
-    remove: tuple[Removal, ...] = ()
+    remove: tuple[FieldRemoval, ...] = ()
     delete: tuple[Deletion, ...] = ()
     waits: tuple[str, ...] = ()
     """Objects that are still being deleted."""
@@ -145,10 +141,10 @@ class Compared(Struct, frozen=True, kw_only=True):
 
 
 def compared(
-    wanted: Iterable[Tree], observed: Observed, owner: Owner, keep: Callable[[Key], bool] = lambda key: False
+    wanted: Iterable[Tree], observed: ObservedCluster, owner: Owner, keep: Callable[[Key], bool] = lambda key: False
 ) -> Compared:
     """`keep`: objects that are not wanted, and stay nevertheless."""
-    apply, remove, waits, foreign = list[Tree](), list[Removal](), list[str](), list[str]()
+    apply, remove, waits, foreign = list[Tree](), list[FieldRemoval](), list[str](), list[str]()
     names = set[Key]()
     for tree in map(owner.adopts, wanted):
         key = objects.key_of(tree)
@@ -166,7 +162,7 @@ def compared(
             if found.apply and not _is_settled(key, tree, live, observed):
                 apply.append(tree)
             if found.strangers and (patch := fields.removal(found.strangers, live)):
-                remove.append(Removal(key, patch))
+                remove.append(FieldRemoval(key, patch))
     gone = [
         Deletion(key, live.metadata.uid)
         for key, live in sorted(observed.objects.items())
@@ -177,7 +173,7 @@ def compared(
     )
 
 
-def _is_settled(key: Key, wanted: Tree, live: Live, observed: Observed) -> bool:
+def _is_settled(key: Key, wanted: Tree, live: Live, observed: ObservedCluster) -> bool:
     known = observed.settled.get(key)
     return known is not None and known == (fields.digest(wanted), fields.digest(fields.content(live)))
 
@@ -197,7 +193,7 @@ DEFINITION: Final = "CustomResourceDefinition"
 POLICY_KINDS: Final = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
 
 
-def kinds_of(options: Options) -> list[str]:
+def kinds_of(options: PlanOptions) -> list[str]:
     """The kinds to watch: all that a release can have on this cluster."""
     served = options.release.at_least(NODE_IN_TOKENS)
     return [kind for kind in objects.KINDS if served or kind not in POLICY_KINDS]
@@ -219,7 +215,7 @@ class Rollout(Struct, frozen=True):
     key: Key
     wanted: int = 0
     ready: int = 0
-    state: State = readiness.MISSING
+    state: Readiness = readiness.MISSING
     why: str = ""
     """Where it is not ready and its pods tell."""
 
@@ -232,7 +228,7 @@ def is_slow(key: Key, live: Live) -> bool:
     return key.kind in WORKLOADS and not readiness.state(live.tree(key.kind)).ready
 
 
-def rollout(key: Key, observed: Observed) -> Rollout:
+def rollout(key: Key, observed: ObservedCluster) -> Rollout:
     live = observed.objects.get(key)
     if live is None:
         return Rollout(key)
@@ -313,14 +309,13 @@ def paused(meta: ObjectMeta) -> Extra:
 REPOSITORY: Final = re.compile(model.REPOSITORY)
 TAG: Final = re.compile(model.TAG)
 DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
-POLICIES: Final = ("any", "digest", "trusted", "own")
 
 
 class BadImage(Exception):
     """The image is refused, and why."""
 
 
-def image(spec: str, usual: Image, options: Options) -> Image:
+def image(spec: str, usual: Image, options: PlanOptions) -> Image:
     """The image that imageSpec asks for, or the usual one. BadImage where the image policy refuses it."""
     if not spec or options.image_policy == "own":
         return usual

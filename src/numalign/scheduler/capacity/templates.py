@@ -63,21 +63,33 @@ class ScratchCluster(Struct, frozen=True):
     notes: tuple[str, ...]
 
 
-def scratch(config: Configuration, templates: Iterable[TemplateNode], *, compiled: bool = False) -> ScratchCluster:
-    """`compiled`: machine code is loaded already, and counts with it."""
-    world = ClusterState()
-    cluster, stock = Cluster(Engine(settings.engine(config)), world), Plugins(world)
-    if compiled:
-        cluster.engine.warm()
-    notes = []
+def scratch(config: Configuration, templates: Iterable[TemplateNode]) -> ScratchCluster:
+    made = Scratch(config)
     for each in templates:
-        cluster.node(each.node)
-        if each.topology is not None:
-            written = normalise.encode(renamed(each.topology, each.node.metadata.name))
-            cluster.report(written, 0.0)
-        notes += [each.note] if each.note else []
-    profiles = {each.scheduler_name: stock.profile(each) for each in config.profiles}
-    return ScratchCluster(cluster, profiles, tuple(dict.fromkeys(notes)))
+        made.add(each)
+    return made.cluster()
+
+
+class Scratch:
+    """Makes a scratch cluster template by template, so that other tasks can run in between."""
+
+    def __init__(self, config: Configuration) -> None:
+        world = ClusterState()
+        self._config, self._stock = config, Plugins(world)
+        self._cluster = Cluster(Engine(settings.engine(config)), world)
+        self._notes: dict[str, None] = {}
+
+    def add(self, template: TemplateNode) -> None:
+        self._cluster.node(template.node)
+        if template.topology is not None:
+            written = normalise.encode(renamed(template.topology, template.node.metadata.name))
+            self._cluster.report(written, 0.0)
+        if template.note:
+            self._notes[template.note] = None
+
+    def cluster(self) -> ScratchCluster:
+        profiles = {each.scheduler_name: self._stock.profile(each) for each in self._config.profiles}
+        return ScratchCluster(self._cluster, profiles, tuple(self._notes))
 
 
 class InstanceTypes:

@@ -27,7 +27,7 @@ from numalign.cli.output import Format
 from numalign.cli.sources import Context, Kubeconfig
 
 if TYPE_CHECKING:
-    from numalign.deploy.apply.applying import Change, Plan
+    from numalign.deploy.apply.applying import ApplyPlan, Change
     from numalign.deploy.apply.inventory import Installation
     from numalign.deploy.apply.server import Server
     from numalign.deploy.values import Values
@@ -315,10 +315,10 @@ def images(
         output.show(page.text())
 
 
-async def _planned(server: Server, values: Values, wanted: Wanted, seconds: float) -> Plan:
+async def _planned(server: Server, values: Values, wanted: Wanted, seconds: float) -> ApplyPlan:
     from numalign.deploy.apply import applying
 
-    options = applying.Options(
+    options = applying.ApplyOptions(
         adopt=wanted.adopt, force_conflicts=wanted.force_conflicts, prune=wanted.prune, timeout=seconds
     )
     objects = await rendered(server, values, wanted)

@@ -17,8 +17,8 @@ from numalign.cli.results import explaindraw
 from numalign.cli.results.explanation import ExplainOutput
 from numalign.deploy.doctor.checks import Severity
 from numalign.deploy.doctor.diagnosis import CHECKS, Diagnosis, Finding
-from numalign.deploy.doctor.fixes import Outcome
-from numalign.deploy.doctor.walk import Step
+from numalign.deploy.doctor.fixes import FixOutcome
+from numalign.deploy.doctor.walk import WalkStep
 
 MOST_NAMED = 4
 STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold"}
@@ -81,7 +81,7 @@ class CheckOutput(Reported, frozen=True, kw_only=True):
     needs: tuple[str, ...]
 
 
-def given(diagnosis: Diagnosis, outcomes: Iterable[Outcome] = ()) -> DoctorOutput:
+def given(diagnosis: Diagnosis, outcomes: Iterable[FixOutcome] = ()) -> DoctorOutput:
     findings = tuple(map(_finding, diagnosis.findings))
     return DoctorOutput(
         nodes=diagnosis.nodes,
@@ -123,7 +123,7 @@ def listed() -> tuple[CheckOutput, ...]:
     )
 
 
-def walked(pod: str, steps: Iterable[Step], explanation: ExplainOutput) -> WalkOutput:
+def walked(pod: str, steps: Iterable[WalkStep], explanation: ExplainOutput) -> WalkOutput:
     made = tuple(
         StepOutput(
             title=each.title,
