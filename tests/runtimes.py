@@ -184,8 +184,10 @@ class Runtime:
                 return protobuf.encode_message(listed, LISTED_CONTAINERS)
             case "ContainerStatus" if (found := self.containers.get(tree["id"])) is not None:
                 linux = {"cpus": found.cpus, "mems": found.mems, "quota": found.quota}
-                status = {"resources": {"linux": linux}}
-                info = protobuf.entries({"info": json.dumps({"pid": found.pid})})
+                # As containerd: CRI has what was changed over CRI, and the information what plugins changed, too.
+                spec = {"linux": {"resources": {"cpu": linux}}} if self.nri else {}
+                status = {"resources": {"linux": linux}} if not self.nri else {}
+                info = protobuf.entries({"info": json.dumps({"pid": found.pid, "runtimeSpec": spec})})
                 return protobuf.encode_message({"status": status, "info": info}, polling.STATUS)
             case "UpdateContainerResources" if (found := self.containers.get(tree["id"])) is not None:
                 self.updates.append(found.id)

@@ -75,6 +75,18 @@ def test_a_node_is_drawn_with_its_cpus_pods_and_settings(page: Page, busy: str) 
     assert "single-numa-node" in page.locator("#settings + table").inner_text()
 
 
+def test_on_a_phone_pods_and_reasons_are_read_without_scrolling_sideways(page: Page, busy: str) -> None:
+    beyond = "each => each.scrollWidth - each.clientWidth"
+    opened(page, f"{busy}/node/gpu-a", 390)
+    assert page.get_by_role("group", name="Pods of the node").evaluate(beyond) <= 0
+    assert page.get_by_role("rowheader", name="default/train-1").is_visible()
+    opened(page, f"{busy}/waiting/default/late-0", 390)
+    boxes = [page.locator(".reasons tbody tr").first.locator("td").nth(each).bounding_box() for each in (0, 1)]
+    assert boxes[0] is not None
+    assert boxes[1] is not None
+    assert boxes[0]["x"] + boxes[0]["width"] <= boxes[1]["x"]
+
+
 def test_a_stock_report_is_drawn_without_cpus(page: Page, busy: str) -> None:
     opened(page, f"{busy}/node/plain")
     assert page.locator(".drawing rect.cpu").count() == 0

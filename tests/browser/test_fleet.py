@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 from playwright.sync_api import BrowserContext, Page, Route, expect
 
-from numalign.dashboard.moment import Moment
+from numalign.dashboard.moment import Moment, Share, Zone
 from tests.browser import moments
 from tests.browser.moments import GPU, MadeUp
 from tests.browser.pages import served
@@ -170,6 +170,28 @@ def test_a_node_of_34_zones_shows_them_all(page: Page) -> None:
     assert label.count("zone ") == 34
     assert width is not None
     assert width["width"] > 34
+
+
+def test_zones_without_the_resource_are_drawn_as_one(page: Page) -> None:
+    cpus = tuple(moments.zone(each, gpus=0) for each in (0, 1))
+    memory = tuple(Zone(id=each, shares={"memory": Share(4, 4, 4)}) for each in range(2, 34))
+    with served(MadeUp(moments.moment((moments.node("superchip", cpus + memory), moments.node("plain", cpus))))) as at:
+        page.goto(f"{at}/fleet?resource=cpu")
+        glyph, plain = page.get_by_role("link", name="superchip;"), page.get_by_role("link", name="plain;")
+        assert glyph.locator("path.n").count() == 1
+        assert plain.locator("path.n").count() == 0
+        wide, narrow = (each.locator("svg").get_attribute("width") or "" for each in (glyph, plain))
+    assert int(wide) < 2 * int(narrow)
+
+
+def test_few_nodes_have_their_amounts_below_their_names(page: Page) -> None:
+    shown = "each => getComputedStyle(each, '::after').content"
+    with served(MadeUp(moments.small())) as server:
+        page.goto(f"{server}/fleet?resource={GPU}")
+        assert page.get_by_role("link", name="gpu-1;").evaluate(shown) == '"7 of 8 free"'
+    with served(MadeUp(moments.busy())) as server:
+        page.goto(f"{server}/fleet?resource={GPU}")
+        assert page.locator("a.g").first.evaluate(shown) == "none"
 
 
 def test_names_with_markup_are_text(page: Page) -> None:

@@ -42,6 +42,8 @@ CASES: Final[dict[str, tuple[Object, Release]]] = {
         },
         PLAIN,
     ),
+    "agents in direct mode": ({"agent": {"directMode": True}}, PLAIN),
+    "agents in direct mode without a policy": ({"agent": {"directMode": True, "decisionPolicy": False}}, PLAIN),
     "the policy for direct mode": ({"scheduler": {"directModePolicy": True}}, PLAIN),
     "the policy for direct mode on an old cluster": (
         {"scheduler": {"directModePolicy": True}},
@@ -146,6 +148,14 @@ CASES: Final[dict[str, tuple[Object, Release]]] = {
     "the operator": ({**OPERATED, "operator": {"enabled": True}}, PLAIN),
     "the operator behind a network policy": (
         {**OPERATED, "operator": {"enabled": True}, "networkPolicy": {"enabled": True}, "commonLabels": {"a": "b"}},
+        PLAIN,
+    ),
+    "the operator of a mirror": (
+        {
+            **OPERATED,
+            "operator": {"enabled": True, "values": {"global": {"imageTag": "v3"}}},
+            "global": {"imageRegistry": "mirror:5000", "imageTag": "v2", "imagePullSecrets": ["a"]},
+        },
         PLAIN,
     ),
     "the operator with values": (

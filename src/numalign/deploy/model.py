@@ -343,6 +343,8 @@ class Agent(Pods, frozen=True, kw_only=True):
     direct_mode: bool = False
     """Decisions of direct mode are enforced, where the kubelet's managers are off and the runtime has NRI."""
     nri_socket: HostFile = "/var/run/nri/nri.sock"
+    decision_policy: bool = True
+    """With direct mode, only the scheduler may write decisions; Kubernetes 1.32 and newer."""
     own_report_policy: bool = True
     """An agent may write the report of its own node alone; Kubernetes 1.32 and newer."""
     bind_address: str = "0.0.0.0"

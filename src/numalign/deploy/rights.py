@@ -57,6 +57,7 @@ PAGES: Final = "pages over TLS"
 UNTAINT: Final = "--remove-startup-taint"
 CONFIGZ: Final = "--configz"
 ENFORCE: Final = "--direct-mode"
+FIND: Final = "--find-devices"
 CLUSTER: Final = (
     Right("", (*ROOM, *VOLUMES), LOOK),
     Right("apps", ("replicasets", "statefulsets"), LOOK),
@@ -109,6 +110,8 @@ AGENT: Final = (
     Right("", ("nodes",), ("get",), own=True),
     Right("", ("pods",), ("list",)),
     Right("", ("nodes",), ("patch",), own=True, option=UNTAINT),
+    # The capacity of devices that the kubelet does not know of.
+    Right("", ("nodes/status",), ("patch",), own=True, option=FIND),
     # Only /configz: the right to nodes/proxy would include running commands in every pod of the node.
     Right("", ("nodes/configz",), ("get",), own=True, option=CONFIGZ),
     # Server-side apply also needs the right to create by name.
@@ -131,6 +134,7 @@ CUSTOM: Final = "nodetopology.openshift.io"
 ADMISSION_POLICIES: Final = ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
 APPLY: Final = ("get", "create", "patch")
 """To apply an object that may not exist yet, and to see first whose it is."""
+POLICIES: Final = (f"{OPERANDS[0]}-own-report", f"{OPERANDS[0]}-decisions")
 OPERATOR: Final = (
     Right(CUSTOM, ("numaresourcesoperators", "numaresourcesschedulers"), LOOK),
     Right(CUSTOM, ("numaresourcesoperators/status", "numaresourcesschedulers/status"), ("patch",)),
@@ -157,7 +161,7 @@ OPERATOR: Final = (
     Right(GROUP, ("roles", "rolebindings"), (*APPLY, "delete"), namespace="default", names=OPERANDS[:1]),
     Right(GROUP, ("clusterroles", "clusterrolebindings"), APPLY, names=OPERANDS),
     Right(GROUP, ("clusterroles", "clusterrolebindings"), ("delete",), names=OPERANDS[:1]),
-    Right("admissionregistration.k8s.io", ADMISSION_POLICIES, (*APPLY, "delete"), names=(f"{OPERANDS[0]}-own-report",)),
+    Right("admissionregistration.k8s.io", ADMISSION_POLICIES, (*APPLY, "delete"), names=POLICIES),
     Right("apiextensions.k8s.io", ("customresourcedefinitions",), APPLY, names=(f"{REPORTS[0]}.{wire.GROUP}",)),
     Right(wire.GROUP, REPORTS, ("list", "delete")),
     # About the custom resources, which have no namespace, and about the lease.
@@ -296,7 +300,7 @@ COLLECTOR_ACCOUNT: Final = Holder("ServiceAccount", "numalign-gc", NAMESPACE)
 def manifest() -> list[dict[str, Any]]:
     """The content of examples/rbac.yaml."""
     # The agents of a DaemonSet share an account, so the right to patch a Node would be for all Nodes.
-    agent = tuple(right for right in AGENT if right.option not in (UNTAINT, ENFORCE))
+    agent = tuple(right for right in AGENT if right.option not in (UNTAINT, ENFORCE, FIND))
     scheduler = needed(SCHEDULER, [PAGES])
     tables = {SCHEDULER_ACCOUNT: scheduler, AGENT_ACCOUNT: agent, COLLECTOR_ACCOUNT: COLLECTOR}
     accounts = [

@@ -23,6 +23,7 @@ from numalign.agent.enforce.messages import Sandbox
 from numalign.agent.enforce.polling import Call, Polling
 from numalign.agent.enforce.session import Open, Session
 from numalign.agent.enforce.state import Key, NodeState
+from numalign.api.attributes import devicetable
 from numalign.api.attributes.directmode import AppliedContainer, DirectMode
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.kube.backoff import Exponential
@@ -43,6 +44,8 @@ GRACE: Final = 30.0
 """Seconds without a connection after which direct mode is not advertised any more."""
 CHECKING: Final = 10.0
 """Seconds between two looks at what the kernel lets containers use."""
+LOOKING: Final = 60.0
+"""Seconds between two looks at the node's GPUs and NICs."""
 FIRST: Final = 5.0
 """Seconds for which the first report of an agent waits for the runtime."""
 UNMANAGED: Final = ("none", "None", "none")
@@ -94,6 +97,7 @@ class Enforcer:
         self._published: tuple[AppliedContainer, ...] = ()
         self._failures: frozenset[tuple[str, str, str]] = frozenset()
         self._known: tuple[object, ...] | None = None
+        self._look_at = float("-inf")
         self.standing = "not connected to the container runtime yet"
         """Why nothing is enforced; empty: it is."""
 
@@ -120,6 +124,9 @@ class Enforcer:
             named = zip(("CPU manager", "memory manager", "topology manager"), found, UNMANAGED, strict=True)
             barred = "the kubelet's " + ", ".join(f"{name} has policy {is_}" for name, is_, off in named if is_ != off)
         cpus = pools.of_machine(machine, settings.reserved_cpus or 0)
+        if self._settings.devices is not None and self._clock.now() >= self._look_at:
+            self._settings.devices.look()
+            self._look_at = self._clock.now() + LOOKING
         known = cpus, dict(kubelet), barred
         if known != self._known:
             self._known = known
@@ -139,7 +146,15 @@ class Enforcer:
             devices = None
         features = frozenset(("cpus", "mems", "devices") if devices is not None else ("cpus", "mems"))
         own = Machine(machine.name, machine.zones, devices.plugins if devices is not None else {})
-        return directreport.advertised(topology, own, settings, DirectMode(features), self.state.applied)
+        shares = devices.table if devices is not None else None
+        return directreport.advertised(topology, own, settings, DirectMode(features), self.state.applied, shares)
+
+    @property
+    def offers(self) -> dict[str, int]:
+        """Extended resources that the Node has to offer, so that pods can ask for devices in parts or together."""
+        devices = self._settings.devices
+        table = devices.table if devices is not None and self.can_enforce and not self.is_late else None
+        return devicetable.offered(table) if table is not None else {}
 
     async def tried(self) -> None:
         """Returns after the first attempt to connect, or some seconds: an agent that restarts must not advertise

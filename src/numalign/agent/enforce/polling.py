@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Final
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, Final
 
 from msgspec import structs
 
@@ -87,7 +87,7 @@ class Polling:
 
     async def open(self) -> None:
         """The first look. CallFailed where the runtime does not answer."""
-        found = await self._asked("Version", {}, ASKED, VERSION)
+        found = await _asked(self._call, "Version", {}, ASKED, VERSION)
         self.runtime = f"{found.get('runtime', '')} {found.get('version', '')}".strip()
         await self._look()
 
@@ -105,8 +105,7 @@ class Polling:
         """The next look sends what has to change."""
 
     async def _look(self) -> None:
-        items = [(await self._asked(method, {}, ASKED, ITEMS)).get("items", ()) for method in LISTS]
-        pods, listed = messages.readable(items[0], _sandbox), messages.readable(items[1], _container)
+        pods, listed = await _listed(self._call)
         alive = {each.id: each for each in listed if each.state != messages.STOPPED}
         self._known = {id: found for id, found in self._known.items() if id in alive}
         self._read_at = {id: at for id, at in self._read_at.items() if id in alive}
@@ -129,28 +128,18 @@ class Polling:
 
     async def _read(self, listed: RuntimeContainer) -> None:
         """What the runtime has on record of one container."""
-        try:
-            found = await self._asked("ContainerStatus", {"id": listed.id, "verbose": True}, ASKED, STATUS)
-        except CallFailed as failure:
-            if failure.code == GONE:
-                self._known.pop(listed.id, None)
-                return
-            raise
-        linux = found.get("status", {}).get("resources", {}).get("linux", {})
+        found = await _recorded(self._call, listed)
+        if found is None:
+            self._known.pop(listed.id, None)
+            return
         self._read_at[listed.id] = self._now()
-        self._known[listed.id] = structs.replace(
-            listed,
-            pid=_pid(found.get("info", ())),
-            cpus=linux.get("cpus", ""),
-            mems=linux.get("mems", ""),
-            quota=linux.get("quota", 0),
-        )
+        self._known[listed.id] = found
 
     async def _change(self, change: Change) -> None:
         wanted, container = change.update.settings, change.update.container
         linux: Tree = {"cpus": wanted.cpus, "mems": wanted.mems, **({"quota": -1} if wanted.unlimited else {})}
         try:
-            await self._asked("UpdateContainerResources", {"id": container, "linux": linux}, UPDATE, {})
+            await _asked(self._call, "UpdateContainerResources", {"id": container, "linux": linux}, UPDATE, {})
         except CallFailed as failure:
             if failure.code == "UNAVAILABLE":
                 raise
@@ -164,12 +153,46 @@ class Polling:
             has = structs.replace(known, cpus=wanted.cpus, mems=wanted.mems or known.mems)
             self._known[container] = structs.replace(has, quota=-1 if wanted.unlimited else known.quota)
 
-    async def _asked(self, method: str, tree: Tree, asks: Message, answers: Message) -> Tree:
-        answer = await self._call(f"{SERVICE}/{method}", protobuf.encode_message(tree, asks))
-        try:
-            return protobuf.decode_message(answer, answers)
-        except BadProtobuf as problem:
-            raise CallFailed("INTERNAL", f"{method}: {problem}") from None
+
+async def containers(call: Call) -> tuple[list[Sandbox], list[RuntimeContainer]]:
+    """Pods, and what the runtime has on record of each container that has not ended. CallFailed where it does not
+    answer."""
+    pods, listed = await _listed(call)
+    found = [await _recorded(call, each) for each in listed if each.state != messages.STOPPED]
+    return pods, [each for each in found if each is not None]
+
+
+async def _listed(call: Call) -> tuple[list[Sandbox], list[RuntimeContainer]]:
+    items = [(await _asked(call, method, {}, ASKED, ITEMS)).get("items", ()) for method in LISTS]
+    return messages.readable(items[0], _sandbox), messages.readable(items[1], _container)
+
+
+async def _recorded(call: Call, listed: RuntimeContainer) -> RuntimeContainer | None:
+    """With what the runtime has on record; None: it is gone."""
+    try:
+        found = await _asked(call, "ContainerStatus", {"id": listed.id, "verbose": True}, ASKED, STATUS)
+    except CallFailed as failure:
+        if failure.code == GONE:
+            return None
+        raise
+    info = _info(found.get("info", ()))
+    linux, cpu = found.get("status", {}).get("resources", {}).get("linux", {}), _cpu(info)
+    pid = info.get("pid")
+    return structs.replace(
+        listed,
+        pid=pid if isinstance(pid, int) and pid > 0 else 0,
+        cpus=str(cpu.get("cpus", linux.get("cpus", ""))),
+        mems=str(cpu.get("mems", linux.get("mems", ""))),
+        quota=_number(cpu.get("quota", linux.get("quota", 0))),
+    )
+
+
+async def _asked(call: Call, method: str, tree: Tree, asks: Message, answers: Message) -> Tree:
+    answer = await call(f"{SERVICE}/{method}", protobuf.encode_message(tree, asks))
+    try:
+        return protobuf.decode_message(answer, answers)
+    except BadProtobuf as problem:
+        raise CallFailed("INTERNAL", f"{method}: {problem}") from None
 
 
 def _sandbox(data: bytes) -> Sandbox:
@@ -195,11 +218,23 @@ def _container(data: bytes) -> RuntimeContainer:
     )
 
 
-def _pid(info: list[Tree]) -> int:
-    """Of the container's first process, as containerd and CRI-O say it; 0: unknown."""
+def _info(info: Iterable[Tree]) -> dict[str, Any]:
+    """What containerd and CRI-O say beyond CRI: the id of the first process, and what runc was asked for last."""
     written = next((each.get("value", "") for each in info if each.get("key") == "info"), "")
     try:
-        found = json.loads(written).get("pid", 0)
-    except (ValueError, AttributeError, RecursionError):
-        return 0
-    return found if isinstance(found, int) and found > 0 else 0
+        found = json.loads(written)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _cpu(info: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Plugins of the runtime change this and not the resources of CRI."""
+    found: object = info
+    for name in ("runtimeSpec", "linux", "resources", "cpu"):
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else 0

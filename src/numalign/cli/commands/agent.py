@@ -149,6 +149,13 @@ DirectDevices = Annotated[
         help="Devices to hand out by minor number, in the format of numalign device-plugin.",
     ),
 ]
+FindDevices = Annotated[
+    bool,
+    typer.Option(
+        "--find-devices",
+        help="For --direct-mode: hand out the node's GPUs and RDMA NICs in parts and together.",
+    ),
+]
 TrustRuntime = Annotated[
     bool,
     typer.Option(
@@ -225,6 +232,7 @@ class AgentOptions(Struct, frozen=True, kw_only=True):
     cri_socket: CriSocket = ""
     direct_wait: Patience = 60.0
     direct_devices: DirectDevices = ""
+    find_devices: FindDevices = False
     trust_runtime: TrustRuntime = False
     no_fingerprint: NoFingerprint = False
     no_publish: NoPublish = False
@@ -301,9 +309,10 @@ def _enforcement(options: AgentOptions) -> Enforcement:
     if options.mode is not ReportForm.OWN:
         output.fail("--direct-mode needs --mode own: other publishers' reports have no words for it")
     devices = None
-    if options.direct_devices:
-        document = fileio.only(options.direct_devices)
-        devices = Devices(config.read(document.value, document.place), options.host_root)
+    if options.direct_devices or options.find_devices:
+        document = fileio.only(options.direct_devices) if options.direct_devices else None
+        offers = config.read(document.value, document.place) if document is not None else {}
+        devices = Devices(offers, options.host_root, finds=options.find_devices)
     return Enforcement(
         socket=options.host_root / options.nri_socket.lstrip("/"),
         cri=options.host_root / options.cri_socket.lstrip("/") if options.cri_socket else None,

@@ -185,9 +185,16 @@ def node(page: Page, data: PageData) -> None:
     table = page.table("FREE", *(f"zone {zone}" for zone in zones), *(["several zones or none"] if shared else []))
     for name, by_zone in resources.items():
         others = ", ".join(text for place, text in by_zone.items() if len(place) != 1)
-        table.add_row(name, *(by_zone.get((zone,), "-") for zone in zones), *([others] if shared else []))
+        named = _resource_name(name, resources)
+        table.add_row(named, *(by_zone.get((zone,), "-") for zone in zones), *([others] if shared else []))
     page.add(table, indent=INDENT)
     _tenants(page, data.get("tenants") or ())
+
+
+def _resource_name(name: str, known: Iterable[str]) -> str:
+    """Without its domain, which breaks where a node has eight zones; as it is if another resource reads the same."""
+    short = name.rpartition("/")[2]
+    return short if sum(each.rpartition("/")[2] == short for each in known) == 1 else name
 
 
 def _free(resource: str, cell: PageData) -> str:

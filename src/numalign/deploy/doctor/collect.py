@@ -70,7 +70,7 @@ class Collector:
         self._odd: list[str] = []
 
     async def observe(self) -> Observed:
-        """KubeError where the API server cannot be asked at all."""
+        """KubeError where the API server cannot be asked at all, or does not know the user."""
         version = await self._version()
         now, here = await self._time()
         listed, reports, definition, node_leases = await asyncio.gather(
@@ -224,6 +224,9 @@ class Collector:
         return None
 
     def _missed(self, what: str, problem: errors.KubeError) -> None:
+        if isinstance(problem, errors.Unauthorized):
+            # Not a right that is missing: this user may not ask at all.
+            raise problem
         if isinstance(problem, errors.Forbidden):
             self._unread[what] = f"not allowed ({errors.on_one_line(problem.status.message)})"
         elif isinstance(problem, errors.NotFound):

@@ -29,6 +29,8 @@ GUARANTEED: Final = "guaranteed"
 
 LOG_LEVELS: Final = {"Normal": 2, "Debug": 4, "Trace": 6, "TraceAll": 8}
 """logLevel, and the level of klog that it stands for."""
+LONGEST_GROUP_NAME: Final = 48
+"""The DaemonSet of a group is called `numalign-agent-` and the name, at most 63 characters."""
 
 
 Status = dict[str, Any]

@@ -1,8 +1,8 @@
 """Runs a sweep in several processes, and keeps every finished run in a file, so that a later call goes on from there.
 
-`numalign plan sweep` calls `Journal` and `runs`. The journal has one line for each run; its first line says what the
-sweep is about. A run depends on the cluster, the point and the seed alone. A process that dies costs the runs that it
-had not finished, which others then do."""
+`numalign plan sweep` calls `Journal` and `runs`; `daskcluster` calls `begin` and `made` in processes elsewhere. The
+journal has one line for each run; its first line says what the sweep is about. A run depends on the cluster, the point
+and the seed alone. A process that dies costs the runs that it had not finished, which others then do."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from typing import IO, Any, Final
 import msgspec
 from msgspec import Struct
 
-from numalign.api.errors import BadObject
+from numalign.api.decode import decode
+from numalign.api.errors import BadObject, clipped
 from numalign.kube.resources import NODES
 from numalign.plan.questions import whatif
 from numalign.plan.questions.scene import Kind
@@ -133,10 +134,14 @@ class Journal:
         try:
             before = msgspec.json.decode(lines[0], type=_Head)
             rows = [msgspec.json.decode(line, type=FinishedRun) for line in lines[1:]]
-        except msgspec.DecodeError as problem:
+        except decode.UNREADABLE as problem:
             raise BadObject("File", str(self.path), "", f"is no journal of a sweep: {problem}") from None
         if before != head:
-            what = "another cluster or workload" if before.version == head.version else f"numalign {before.version}"
+            what = (
+                "another cluster or workload"
+                if before.version == head.version
+                else f"numalign {clipped(before.version)}"
+            )
             why = f"has runs of {what}; give --out another folder, or remove this one"
             raise BadObject("Folder", str(folder), "", why)
         self.rows = {row.key: row for row in rows}
@@ -161,9 +166,9 @@ def _in_processes(subject: Subject, tasks: Sequence[Task], workers: int, clock: 
     while left:
         # Forked children would inherit locks of threads that do not exist in them.
         context = multiprocessing.get_context("spawn")
-        pool = ProcessPoolExecutor(min(workers, len(left)), context, _begin, (subject, clock))
+        pool = ProcessPoolExecutor(min(workers, len(left)), context, begin, (subject, clock))
         try:
-            waiting = {pool.submit(_run, task) for task in left.values()}
+            waiting = {pool.submit(made, task) for task in left.values()}
             while waiting:
                 done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
                 for each in done:
@@ -184,11 +189,12 @@ _SUBJECT: dict[str, Any] = {}
 """Of a process that makes runs."""
 
 
-def _begin(subject: Subject, clock: Clock) -> None:
+def begin(subject: Subject, clock: Clock) -> None:
+    """What all runs of this process are about; it is sent once."""
     _SUBJECT.update(subject=subject, clock=clock, names=names(subject.taken))
 
 
-def _run(task: Task) -> FinishedRun:
+def made(task: Task) -> FinishedRun:
     return run(_SUBJECT["subject"], _SUBJECT["names"], task, _SUBJECT["clock"])
 
 

@@ -80,7 +80,8 @@ def repeated(
     BadObject if the snapshot has no such pod or node, or no profile for the pod's scheduler name."""
     pod = taken.pod(name)
     if pod is None:
-        raise BadObject("Pod", name, "", "is not in the snapshot")
+        why = "is not in the snapshot; if it was deleted, a recording of the scheduler still has it"
+        raise BadObject("Pod", name, "", why)
     decisions = taken.state.decisions if taken.state is not None else ()
     before, after = _recalled(decisions, pod.metadata.uid, attempt)
     made = restore.restored(taken, without=frozenset((pod.metadata.uid, *after)))

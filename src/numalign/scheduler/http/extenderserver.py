@@ -37,9 +37,10 @@ from numalign.scheduler.metrics import Metrics
 from numalign.scheduler.profiles import Profile
 
 LOG: Final = logging.getLogger(__name__)
-LIMITS: Final = Limits(connections=64, body_bytes=64 << 20, head_seconds=5.0, idle_seconds=120.0)
-"""Go's clients close connections that were idle for 90 seconds; a server that closes first makes a request fail. Whole
-nodes have 5 to 15 kB each."""
+LIMITS: Final = Limits(connections=512, body_bytes=64 << 20, head_seconds=5.0, idle_seconds=120.0)
+"""kube-scheduler uses a connection for each Binding that waits for the API server, and these are hundreds where it is
+slow. A connection that is closed to make room for another makes a request fail. Go's clients close connections that
+were idle for 90 seconds, so that the server must not be first. Whole nodes have 5 to 15 kB each."""
 MOST_NODES: Final = 100_000
 """Names, whole nodes or candidates of one request."""
 MOST_VALUES: Final = 4_000_000

@@ -68,6 +68,8 @@ class NominatedPod(Wire, frozen=True):
     uid: str
     node: str
     victims: tuple[str, ...] = ()
+    pod: Pod | None = None
+    """If it stands for a room that the node holds: no object shows it."""
 
 
 class KeptOff(Wire, frozen=True):

@@ -29,6 +29,14 @@ def test_a_pool_is_the_nodes_of_its_role_whatever_the_value_of_the_label() -> No
 POOL = "pools.operator.machineconfiguration.openshift.io/"
 
 
+def test_a_pool_may_have_a_long_name_as_long_as_its_daemonset_can_be_called_after_it() -> None:
+    longest = "worker-" + "x" * 41
+    assert len(f"numalign-agent-{longest}") == 63
+    assert not groups.read([NodeGroupSpec(pool_name=longest)])[1]
+    _, (problem,) = groups.read([NodeGroupSpec(pool_name=f"{longest}x")])
+    assert "is not up to 48 lower-case letters" in str(problem)
+
+
 @pytest.mark.parametrize(
     "selector, pool",
     [

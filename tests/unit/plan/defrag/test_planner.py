@@ -94,6 +94,19 @@ def test_pods_that_may_not_move_stay_and_the_plan_says_why(more: dict[str, Any],
     assert [(each.why, each.pods) for each in plan.kept] == [(why, 2)]
 
 
+def test_a_pod_whose_annotations_were_edited_until_they_make_no_sense_stays() -> None:
+    def edited() -> Restored:
+        found = town(("a",), CROWDED)()
+        for each in [assigned.pod for assigned in found.world.pods.values()]:
+            annotations = {"numalign.io/numa-topology-spec": '{"polcy": "None"}'}
+            meta = structs.replace(each.metadata, annotations=annotations)
+            found.cluster.pod(structs.replace(each, metadata=meta), 0.0)
+        return found
+
+    plan = planned(edited, wanted_pods(1, 8))
+    assert [(each.why, each.pods) for each in plan.kept] == [("has annotations for which no node takes it again", 2)]
+
+
 def test_a_higher_priority_is_moved_where_that_is_asked_for() -> None:
     tenants = [structs.replace(each, priority=7) for each in CROWDED]
     assert planned(town(("a",), tenants), wanted_pods(1, 8, most_priority=7)).verdict == "found"

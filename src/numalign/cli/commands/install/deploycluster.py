@@ -13,7 +13,7 @@ import typer
 from msgspec import Struct, structs
 
 from numalign.api.errors import BadObject, echo
-from numalign.cli import output
+from numalign.cli import output, sources
 from numalign.cli.commands.install.deploy import (
     ERROR,
     ReleaseOptions,
@@ -358,8 +358,10 @@ def asked(kubeconfig: str, context: str, ask: Callable[[Server], Awaitable[T]]) 
     from numalign.kube.access import access
     from numalign.kube.client import Client
 
+    found = access.default(kubeconfig, context)
+
     async def run() -> T:
-        async with Client(access.default(kubeconfig, context)) as client:
+        async with Client(found) as client:
             return await ask(Server(client))
 
     try:
@@ -370,6 +372,8 @@ def asked(kubeconfig: str, context: str, ask: Callable[[Server], Awaitable[T]]) 
     except waiting.TimedOut as problem:
         _not_ready(problem.left)
         raise typer.Exit(TIMEOUT) from None
+    except (errors.Unauthorized, errors.Unreachable) as problem:
+        raise sources.unanswered(found, problem) from None
     except (errors.KubeError, applying.Stopped, inventory.Busy) as problem:
         output.fail(str(problem), ERROR)
     except KeyboardInterrupt:

@@ -158,7 +158,11 @@ def _judge(source: DoctorSource, chosen: Chosen, mending: Mending, fmt: Format) 
     shown = results.given(diagnosis, outcomes)
     output.show(results.drawn(shown) if fmt is Format.TABLE else output.structured(shown, fmt))
     worst = Severity.WARNING if chosen.strict else Severity.ERROR
-    raise typer.Exit(FOUND if diagnosis.has(worst) else 0)
+    if diagnosis.has(worst):
+        raise typer.Exit(FOUND)
+    if diagnosis.is_void and not source.file:
+        output.fail("the cluster is not judged: what the checks need could not be read", TECHNICAL)
+    raise typer.Exit
 
 
 def _texts(source: DoctorSource) -> list[tuple[bytes, str]]:

@@ -12,7 +12,7 @@ import typer
 from msgspec import Struct
 
 from numalign.cli import output
-from numalign.cli.commands.install.deploy import require_names
+from numalign.cli.commands.install.deploy import ValueOptions, require_names, written
 from numalign.cli.options import BindAddress, Kubeconfig, LogFormat, Output, Port, Verbosity, bundled
 from numalign.cli.output import Format
 
@@ -164,10 +164,11 @@ def _document(file: str) -> object:
     return fileio.only(file).value if file else None
 
 
-@app.command("render", epilog="Example: numalign operator render | kubectl apply -f -")
+@app.command("render", epilog="Example: numalign operator render --set global.imageRegistry=registry.example.com")
+@bundled
 def render(
+    given: ValueOptions,
     namespace: Namespace = NAMESPACE,
-    values: ValuesFile = "",
     image: Annotated[str, typer.Option(metavar="IMAGE", help="The operator's image. Default: the agent's.")] = "",
     agent_image: AgentImage = "",
     scheduler_image: SchedulerImage = "",
@@ -180,10 +181,8 @@ def render(
     from numalign.deploy.release import Release
 
     require_names(namespace)
-    options = OperatorOptions(
-        namespace=namespace, values=values, agent_image=agent_image, scheduler_image=scheduler_image
-    )
-    document = _document(values)
+    options = OperatorOptions(namespace=namespace, agent_image=agent_image, scheduler_image=scheduler_image)
+    document = written(given) or None
     found = _values(options, document)
     mine = plan.own_image(image, found.agent.image)
     args = [f"--agent-image={agent_image}"] if agent_image else []

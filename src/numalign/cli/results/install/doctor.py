@@ -128,7 +128,7 @@ def walked(pod: str, steps: Iterable[WalkStep], explanation: ExplainOutput) -> W
         StepOutput(
             title=each.title,
             says=each.says,
-            in_order=not each.findings,
+            in_order=not (each.findings or each.is_open),
             findings=tuple(map(_finding, each.findings)),
             skipped=each.skipped,
         )
@@ -209,8 +209,8 @@ def list_text(checks: Sequence[CheckOutput]) -> str:
 def walk_text(walk: WalkOutput) -> str:
     page = Page()
     for number, step in enumerate(walk.steps, start=1):
-        state = "yes" if step.in_order else "NO"
-        if step.in_order and step.skipped:
+        state = "NO" if step.findings else "yes" if step.in_order else "not known yet"
+        if step.skipped and not step.findings:
             state = "not known"
         says = f" ({step.says})" if step.says else ""
         page.add(Text(output.printable(f"{number}. {step.title}{says}: {state}"), "bold"))
