@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from random import Random
 from typing import Any
 
 import msgspec
 from msgspec import structs
 
+from numalign.api.attributes.directmode import AppliedContainer
 from numalign.api.decode import quantity
 from numalign.api.decode import structs as wire
 from numalign.api.nrt import normalise
@@ -19,6 +21,8 @@ from numalign.kubelet.machine import presets
 from numalign.kubelet.report import plainreport, report
 from numalign.kubelet.settings import Settings
 from numalign.scheduler.snapshot import files
+from tests.unit.placement import choices
+from tests.unit.placement.direct import clusters as directnodes
 from tests.unit.scheduler import servers
 from tests.unit.scheduler.servers import on, trainer
 
@@ -64,6 +68,21 @@ def node(
         )
         items.append(item("NodeResourceTopology", NRT, normalise.encode(topology)))
     return items
+
+
+def direct(name: str, *pods: Pod, applied: Sequence[AppliedContainer] = ()) -> list[Item]:
+    """A node in direct mode with two zones of eight CPUs, and pods for which a scheduler has decided."""
+    on = directnodes.engine(name)
+    items = [item("Node", "v1", directnodes.node(name))]
+    for pod in pods:
+        decision = choices.chosen(on, pod, Random(1)).decision
+        assert decision is not None
+        placed = directnodes.bound(pod, decision)
+        directnodes.see(on, placed)
+        items.append(item("Pod", "v1", structs.replace(placed, status=structs.replace(placed.status, phase="Running"))))
+    plain = directnodes.topology(name)
+    written = structs.replace(plain, facts=structs.replace(plain.facts, applied=tuple(sorted(applied))))
+    return [*items, item("NodeResourceTopology", NRT, normalise.encode(written))]
 
 
 def read(*items: Item) -> Scene:

@@ -1,4 +1,4 @@
-"""A container runtime with NRI, as far as a plugin sees it: pods, containers, and what plugins make of them.
+"""A container runtime with NRI and CRI, as far as an agent sees it: pods, containers, and what plugins make of them.
 
 It behaves like containerd 2.4: one request at a time, two seconds for an answer, a plugin that is too slow is dropped,
 and without a plugin containers start as they are."""
@@ -6,12 +6,13 @@ and without a plugin containers start as they are."""
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from typing import Any
 
 from msgspec import Struct
 
-from numalign.agent.enforce import messages
+from numalign.agent.enforce import messages, polling
 from numalign.agent.enforce.wire import Trunk
 from numalign.api.decode import protobuf
 from numalign.api.decode.protobuf import TEXTS, Message, MessageField, Tree
@@ -31,6 +32,8 @@ SYNCHRONIZE: Message = {
     2: MessageField("containers", messages.CONTAINER, many=True),
     3: MessageField("more", "bool"),
 }
+LISTED_PODS: Message = {1: MessageField("items", polling.SANDBOX, many=True)}
+LISTED_CONTAINERS: Message = {1: MessageField("items", polling.CONTAINER, many=True)}
 SUBJECT: Message = {1: MessageField("pod", ANNOTATED_SANDBOX), 2: MessageField("container", messages.CONTAINER)}
 
 
@@ -50,6 +53,12 @@ class Pod(Struct):
             "namespace": self.namespace,
             "annotations": protobuf.entries(self.annotations),
         }
+
+    @property
+    def listed(self) -> Tree:
+        """As CRI lists it."""
+        metadata = {"name": self.name, "uid": self.uid, "namespace": self.namespace}
+        return {"id": self.id, "metadata": metadata, "annotations": protobuf.entries(self.annotations)}
 
 
 class Container(Struct):
@@ -79,6 +88,12 @@ class Container(Struct):
             "linux": {"resources": {"cpu": cpu}},
         }
 
+    @property
+    def listed(self) -> Tree:
+        """As CRI lists it."""
+        state = {messages.RUNNING: polling.CRI_RUNNING, messages.STOPPED: polling.CRI_EXITED}.get(self.state, 0)
+        return {"id": self.id, "sandbox": self.pod.id, "metadata": {"name": self.name}, "state": state}
+
     def apply(self, resources: Tree) -> None:
         cpu = resources.get("cpu", {})
         self.cpus, self.mems = cpu.get("cpus") or self.cpus, cpu.get("mems") or self.mems
@@ -106,6 +121,8 @@ class Runtime:
         self.pods: dict[str, Pod] = {}
         self.containers: dict[str, Container] = {}
         self.up = True
+        self.nri = True
+        """Whether it has NRI."""
         self.part = 10_000
         """Objects per Synchronize message."""
         self.failing: Callable[[str], bool] = lambda _: False
@@ -128,6 +145,8 @@ class Runtime:
         """What an enforcer connects with."""
         if not self.up:
             raise ConnectionRefusedError(111, "Connection refused")
+        if not self.nri:
+            raise FileNotFoundError(2, "No such file or directory")
         registered = asyncio.Event()
 
         def answer(method: str, request: bytes) -> bytes:
@@ -144,6 +163,41 @@ class Runtime:
         self._trunks.append(ours)
         self._start(self._welcome(ours, registered))
         return theirs
+
+    async def cri(self, method: str, request: bytes) -> bytes:
+        """What an enforcer without NRI calls."""
+        if not self.up:
+            raise CallFailed("UNAVAILABLE", "the runtime is down")
+        await asyncio.sleep(self.latency)
+        name = method.removeprefix(f"{polling.SERVICE}/")
+        changes = name == "UpdateContainerResources"
+        tree = protobuf.decode_message(request, polling.UPDATE if changes else polling.ASKED)
+        match name:
+            case "Version":
+                return protobuf.encode_message({"runtime": "made-up", "version": "1"}, polling.VERSION)
+            case "ListPodSandbox":
+                odd = b"".join(protobuf.encode_field(1, each) for each in self.odd)
+                pods = {"items": [each.listed for each in self.pods.values()]}
+                return odd + protobuf.encode_message(pods, LISTED_PODS)
+            case "ListContainers":
+                listed = {"items": [each.listed for each in self.containers.values()]}
+                return protobuf.encode_message(listed, LISTED_CONTAINERS)
+            case "ContainerStatus" if (found := self.containers.get(tree["id"])) is not None:
+                linux = {"cpus": found.cpus, "mems": found.mems, "quota": found.quota}
+                # As containerd: CRI has what was changed over CRI, and the information what plugins changed, too.
+                spec = {"linux": {"resources": {"cpu": linux}}} if self.nri else {}
+                status = {"resources": {"linux": linux}} if not self.nri else {}
+                info = protobuf.entries({"info": json.dumps({"pid": found.pid, "runtimeSpec": spec})})
+                return protobuf.encode_message({"status": status, "info": info}, polling.STATUS)
+            case "UpdateContainerResources" if (found := self.containers.get(tree["id"])) is not None:
+                self.updates.append(found.id)
+                if self.failing(found.id):
+                    raise CallFailed("UNKNOWN", "failed to update resources")
+                linux = tree["linux"]
+                quota = {"quota": {"value": linux["quota"]}} if "quota" in linux else {}
+                found.apply({"cpu": {"cpus": linux.get("cpus", ""), "mems": linux.get("mems", ""), **quota}})
+                return b""
+        raise CallFailed("NOT_FOUND", f"{method}: there is no such container")
 
     def kill(self) -> None:
         """The runtime's process ends; containers stay."""

@@ -93,6 +93,27 @@ def test_a_cluster_goes_up_is_listed_and_goes_down(typed: Typed, tmp_path: Path)
     assert typed("cluster status") == (0, "no cluster runs; `numalign cluster up` starts one\n")
 
 
+def test_a_cluster_in_direct_mode_has_such_nodes(typed: Typed, tmp_path: Path) -> None:
+    assert typed("cluster up direct --nodes 1 --direct-mode --policy restricted") == (
+        2,
+        Like("numalign: Cluster direct, --policy: no effect with --direct-mode, or ...\n"),
+    )
+    code, said = typed("cluster up direct --nodes 1 --direct-mode")
+    assert (code, "direct: 1 node of 2x16, direct mode, at" in said) == (0, True)
+    shown = numalign(tmp_path, "topology node-0", KUBECONFIG=str(tmp_path / "direct" / "kubeconfig"))
+    assert "direct mode, by default policy none, scope container" in shown.stdout
+
+
+def test_a_cluster_goes_up_from_a_file_beside_the_caller(
+    typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    story = "{name: mine, title: Mine, lasts: 1m, nodes: [{name: own, machine: 2x16}]}"
+    (tmp_path / "mine.yaml").write_text(story)
+    code, said = typed("cluster up beside --scenario mine.yaml")
+    assert (code, "beside: 1 node, scenario mine, at" in said) == (0, True)
+
+
 def test_the_output_can_be_evaluated_by_a_shell(tmp_path: Path) -> None:
     try:
         ran = numalign(tmp_path, "cluster up ev --nodes 1")
@@ -173,7 +194,7 @@ def test_the_demo_leaves_the_very_cluster_that_it_showed(typed: Typed, tmp_path:
     _, pods = found.call("GET", "/api/v1/namespaces/default/pods")
     nodes = {pod["metadata"]["name"]: pod["spec"].get("nodeName") for pod in pods["items"]}
     (waiting,) = re.findall(r"explain pod (numa-test-\S+)", said)
-    assert code == 0
+    assert (code, f"export KUBECONFIG={kubeconfig}" in said) == (0, True)
     assert {name: node for name, node in nodes.items() if node} == bound
     assert nodes[waiting] is None
     again = typed("demo --keep")[1]

@@ -6,12 +6,14 @@ import asyncio
 import re
 from collections.abc import Iterable
 from itertools import product
+from pathlib import Path
 from random import Random
 from typing import Any, Final, NamedTuple
 
 import pytest
 from msgspec import structs
 
+from numalign.agent.enforce.devices import Devices
 from numalign.agent.inventory.podidentity import UidLookup
 from numalign.agent.publish import gc, startuptaint
 from numalign.api.attributes import directresult
@@ -35,6 +37,7 @@ from numalign.simulator import cluster, virtualtime
 from numalign.simulator.apiserver.storage.resources import NODES, PODS, PRIORITYCLASSES
 from numalign.simulator.apiserver.verbs.api import Patch
 from numalign.simulator.nodes.publisher.crd import RESOURCE
+from tests import pcitrees
 from tests.embedded import operatorstories
 from tests.embedded import schedulerstories as stories
 from tests.embedded import test_provisioning as provisioning
@@ -248,7 +251,7 @@ def test_the_extender_uses_exactly_its_rights(recorder: Recorder) -> None:
     assert listed(rights.EXTENDER) - recorder.used() == set()
 
 
-def test_the_agent_uses_exactly_its_rights(recorder: Recorder) -> None:
+def test_the_agent_uses_exactly_its_rights(recorder: Recorder, tmp_path: Path) -> None:
     async def story() -> None:
         town = Town()
         taint = {"key": startuptaint.KEY, "effect": "NoSchedule"}
@@ -262,7 +265,8 @@ def test_the_agent_uses_exactly_its_rights(recorder: Recorder) -> None:
                 town.api.delete(RESOURCE, NODE)
         script, runtime = Script(), Runtime()
         script.kubelet = clusters.UNMANAGED
-        async with town.agent(script, runtime=runtime):
+        pcitrees.write(tmp_path)
+        async with town.agent(script, runtime=runtime, devices=Devices({}, tmp_path, finds=True)):
             await asyncio.sleep(70)
             # Two contradictions in one pod, which are one Event and its count.
             odd = directresult.ContainerResult(name="main", cpuset="0")
@@ -324,13 +328,13 @@ def operated(recorder: Recorder) -> None:
 
 def test_the_operator_uses_exactly_its_own_rights(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
     ours: set[Sender] = set()
-    lives = operatorstories.Operator.__init__
+    lives = operatorstories.OperatorProcess.__init__
 
-    def noted(self: operatorstories.Operator, setup: Any, client: Client, elector: Client) -> None:
+    def noted(self: operatorstories.OperatorProcess, setup: Any, client: Client, elector: Client) -> None:
         ours.update((client.sender, elector.sender))
         lives(self, setup, client, elector)
 
-    monkeypatch.setattr(operatorstories.Operator, "__init__", noted)
+    monkeypatch.setattr(operatorstories.OperatorProcess, "__init__", noted)
     recorder.only = ours
     operated(recorder)
     assert recorder.beyond(rights.OPERATOR) == set()

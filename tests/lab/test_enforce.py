@@ -46,8 +46,11 @@ def runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Containerd]:
 
 
 @contextlib.asynccontextmanager
-async def enforced(runtime: Containerd, machine: Machine = MACHINE, **more: object) -> AsyncIterator[Enforcer]:
-    settings = Enforcement(socket=runtime.nri, host=runtime.host, verified=machine is not MACHINE, **more)  # type: ignore[arg-type]
+async def enforced(
+    runtime: Containerd, machine: Machine = MACHINE, settings: Enforcement | None = None, **more: object
+) -> AsyncIterator[Enforcer]:
+    if settings is None:
+        settings = Enforcement(socket=runtime.nri, host=runtime.host, verified=machine is not MACHINE, **more)  # type: ignore[arg-type]
     enforcer = Enforcer(NODE, settings, SystemClock(), lambda: None, lambda *_: None)
     reserved = RESERVED if machine is MACHINE else 0
     enforcer.configure(machine, Settings(reserved_cpus=reserved), {})
@@ -141,6 +144,30 @@ def test_containers_that_started_without_the_agent_are_mended_when_it_returns(ru
                 assert (runtime.record(made)["mems"], runtime.record(made)["quota"]) == ("0", -1)
                 await until(lambda: [cpuset.text(each.cpus) for each in enforcer.state.applied] == ["1-4"])
                 await kubelet.stop_pod(pod)
+
+    asyncio.run(story())
+
+
+def test_without_nri_containers_are_changed_over_cri_soon_after_they_have_started(runtime: Containerd) -> None:
+    settings = Enforcement(socket=runtime.folder / "off.sock", cri=runtime.socket, host=runtime.host, verified=False)
+
+    async def story() -> None:
+        async with runtime.kubelet() as kubelet:
+            web_pod = await kubelet.run_pod("web", {})
+            web = await kubelet.create(web_pod, "main")
+            async with enforced(runtime, settings=settings) as enforcer:
+                assert enforcer.is_late
+                pod = await kubelet.run_pod("late", said("late", own("main", "1-4", (0,), mems="0")))
+                made = await kubelet.create(pod, "main")
+                await until(lambda: runtime.record(made).get("cpus") == "1-4")
+                assert (runtime.record(made)["mems"], runtime.record(made)["quota"]) == ("0", -1)
+                await until(lambda: runtime.record(web).get("cpus") == "5-7,9-15")
+                await until(lambda: [cpuset.text(each.cpus) for each in enforcer.state.applied] == ["1-4"])
+                assert [each.pid > 0 for each in enforcer.state.containers.values()] == [True, True]
+                await kubelet.stop(made)
+                await kubelet.stop_pod(pod)
+                await until(lambda: runtime.record(web).get("cpus") == "1-7,9-15")
+            await kubelet.stop_pod(web_pod)
 
     asyncio.run(story())
 

@@ -294,7 +294,26 @@ class Agent:
         if outcome == "written":
             LOG.info("Published NodeResourceTopology", extra=about(node=self._name))
         self._note_others(outcome)
+        await self._offer()
         await self._untaint()
+
+    async def _offer(self) -> None:
+        """The Node offers the devices that the report has: the kubelet does not know of them."""
+        wanted = self.enforcer.offers if self.enforcer is not None else {}
+        node = self._node
+        if node is None or all(
+            name in node.status.capacity and node.status.capacity[name].value == amount
+            for name, amount in wanted.items()
+        ):
+            return
+        changes = {"status": {"capacity": {name: str(amount) for name, amount in wanted.items()}}}
+        try:
+            self._node = await self._client.patch(NODES.at(self._name).sub("status"), "merge", changes)
+        except errors.KubeError as problem:
+            self._log_change("offers", "Failed to write the capacity of devices into the Node", problem)
+            self._triggers.ask_again(SOON)
+        else:
+            self._log_change("offers", "Failed to write the capacity of devices into the Node")
 
     async def _untaint(self) -> None:
         """The node has a report, ours or that of another publisher: schedulers may use it."""

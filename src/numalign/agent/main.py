@@ -45,7 +45,8 @@ def _enforcement(agent: Agent) -> str:
     if enforcer is None:
         return ""
     reason = enforcer.state.barred or enforcer.standing
-    return f"direct mode: {'off: ' + reason if reason else 'on'}\n"
+    late = ", after containers have started: NRI is off" if enforcer.is_late else ""
+    return f"direct mode: {'off: ' + reason if reason else 'on' + late}\n"
 
 
 def status_pages(agent: Agent, period: float) -> dict[str, Page]:

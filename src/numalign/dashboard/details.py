@@ -28,6 +28,21 @@ class Held(Struct, frozen=True, kw_only=True):
     """False: it may hold it or not."""
 
 
+class Decided(Struct, frozen=True, kw_only=True):
+    """What the scheduler decided for a container in direct mode, beside what the agent did with it."""
+
+    cpus: str = ""
+    """Of its own, in the kernel's list format; empty: it runs in shared pools."""
+    mems: str = ""
+    """Zones to which its memory is limited; empty: it is not."""
+    devices: tuple[str, ...] = ()
+    is_applied: bool | None = None
+    """None: the agent has not acknowledged it."""
+    in_effect: str = ""
+    """The CPUs that the kernel lets it use."""
+    failure: str = ""
+
+
 class Container(Struct, frozen=True, kw_only=True):
     """A container of a pod on the node."""
 
@@ -38,6 +53,8 @@ class Container(Struct, frozen=True, kw_only=True):
     """Its exclusive CPUs, as far as the report says."""
     devices: tuple[str, ...] = ()
     """Ids of its devices, as far as the report says."""
+    decided: Decided | None = None
+    """None: the kubelet decides for it."""
 
 
 class NodePod(Struct, frozen=True, kw_only=True):
@@ -108,6 +125,8 @@ class NodeDetail(Struct, frozen=True, kw_only=True):
     policy: str = ""
     """Of the Topology Manager; empty: there is no report."""
     scope: str = ""
+    is_direct: bool = False
+    """Whether the scheduler decides here; policy and scope are defaults for pods then."""
     zones: Zones = ()
     sockets: Mapping[int, Zones] = {}
     """Zones by socket; empty: the report does not say."""
@@ -276,6 +295,8 @@ class PodAnswer(Struct, frozen=True, kw_only=True):
     stage: str
     node: str = ""
     """Where it is already; then no node was asked."""
+    containers: tuple[Container, ...] = ()
+    """Where it is already, on a node in direct mode."""
     message: str = ""
     """Its Event, or the condition that a scheduler left on it."""
     unattended: str = ""

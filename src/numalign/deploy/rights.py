@@ -57,6 +57,7 @@ PAGES: Final = "pages over TLS"
 UNTAINT: Final = "--remove-startup-taint"
 CONFIGZ: Final = "--configz"
 ENFORCE: Final = "--direct-mode"
+FIND: Final = "--find-devices"
 CLUSTER: Final = (
     Right("", (*ROOM, *VOLUMES), LOOK),
     Right("apps", ("replicasets", "statefulsets"), LOOK),
@@ -109,6 +110,8 @@ AGENT: Final = (
     Right("", ("nodes",), ("get",), own=True),
     Right("", ("pods",), ("list",)),
     Right("", ("nodes",), ("patch",), own=True, option=UNTAINT),
+    # The capacity of devices that the kubelet does not know of.
+    Right("", ("nodes/status",), ("patch",), own=True, option=FIND),
     # Only /configz: the right to nodes/proxy would include running commands in every pod of the node.
     Right("", ("nodes/configz",), ("get",), own=True, option=CONFIGZ),
     # Server-side apply also needs the right to create by name.
@@ -297,7 +300,7 @@ COLLECTOR_ACCOUNT: Final = Holder("ServiceAccount", "numalign-gc", NAMESPACE)
 def manifest() -> list[dict[str, Any]]:
     """The content of examples/rbac.yaml."""
     # The agents of a DaemonSet share an account, so the right to patch a Node would be for all Nodes.
-    agent = tuple(right for right in AGENT if right.option not in (UNTAINT, ENFORCE))
+    agent = tuple(right for right in AGENT if right.option not in (UNTAINT, ENFORCE, FIND))
     scheduler = needed(SCHEDULER, [PAGES])
     tables = {SCHEDULER_ACCOUNT: scheduler, AGENT_ACCOUNT: agent, COLLECTOR_ACCOUNT: COLLECTOR}
     accounts = [

@@ -120,7 +120,7 @@ def _text(path: Path) -> str:
         raise BadObject("File", str(path), "", f"byte {problem.start} is not UTF-8 text; write CSV") from None
 
 
-class _Line(Struct, frozen=True):
+class _TraceLine(Struct, frozen=True):
     """A line of a CSV file, which reads its fields and names itself in errors."""
 
     file: str
@@ -142,7 +142,7 @@ class _Line(Struct, frozen=True):
         return int(written)
 
 
-def _lines(file: str, text: str, wanted: tuple[str, ...]) -> Iterator[_Line]:
+def _lines(file: str, text: str, wanted: tuple[str, ...]) -> Iterator[_TraceLine]:
     reader = csv.DictReader(io.StringIO(text), strict=True)
     try:
         there = reader.fieldnames or ()
@@ -152,7 +152,7 @@ def _lines(file: str, text: str, wanted: tuple[str, ...]) -> Iterator[_Line]:
             raise BadObject("File", file, "line 1", why)
         seen: dict[str, int] = {}
         for fields in reader:
-            line = _Line(file, reader.line_num, fields)
+            line = _TraceLine(file, reader.line_num, fields)
             name = line.text(wanted[0])
             if not name:
                 raise line.wrong(wanted[0], "is empty; write a name")

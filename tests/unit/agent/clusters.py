@@ -14,6 +14,7 @@ from msgspec import structs
 
 from numalign.agent import main
 from numalign.agent.cycle import Agent
+from numalign.agent.enforce.devices import Devices
 from numalign.agent.enforce.enforcer import Enforcement, Enforcer
 from numalign.agent.inventory import inventory
 from numalign.agent.inventory.podidentity import KnownUids
@@ -120,14 +121,19 @@ class Town:
 
     @asynccontextmanager
     async def agent(
-        self, script: Script, name: str = "first", runtime: Runtime | None = None, **manner: Any
+        self,
+        script: Script,
+        name: str = "first",
+        runtime: Runtime | None = None,
+        devices: Devices | None = None,
+        **manner: Any,
     ) -> AsyncIterator[Agent]:
-        """`runtime`: on which it enforces decisions."""
+        """`runtime`: on which it enforces decisions; `devices`: that it hands out there."""
         async with Client(self.access(), main.LIMITS, clock=self.clock) as client:
             waiting = Triggers({}, Pace(period=PERIOD), self.clock)
             made = Agent(NODE, client, Manner(instance=name, period=PERIOD, **manner), script, waiting)
             if runtime is not None:
-                enforcement = Enforcement(socket=Path("/nri.sock"), patience=0.0, verified=False)
+                enforcement = Enforcement(socket=Path("/nri.sock"), patience=0.0, verified=False, devices=devices)
                 tell = partial(waiting.ask, main.ENFORCED)
                 made.enforcer = Enforcer(NODE, enforcement, self.clock, tell, made.report_failure, runtime.open)
             async with running(made):

@@ -6,8 +6,8 @@ only itself. Fields that enforcement does not need are skipped."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, TypeVar
 
 from msgspec import Struct
 
@@ -15,6 +15,7 @@ from numalign.api.decode import protobuf
 from numalign.api.decode.protobuf import TEXTS, BadProtobuf, Message, MessageField, Tree
 
 LOG: Final = logging.getLogger(__name__)
+T = TypeVar("T")
 
 PLUGIN: Final = "nri.pkg.api.v1alpha1.Plugin"
 RUNTIME: Final = "nri.pkg.api.v1alpha1.Runtime"
@@ -190,10 +191,11 @@ def container(data: bytes) -> RuntimeContainer:
 
 def subjects(pods: Iterable[bytes], containers: Iterable[bytes]) -> tuple[list[Sandbox], list[RuntimeContainer]]:
     """Those that can be read; others are logged."""
-    return _readable(pods, sandbox), _readable(containers, container)
+    return readable(pods, sandbox), readable(containers, container)
 
 
-def _readable(parts: Iterable[bytes], read: Any) -> list[Any]:
+def readable(parts: Iterable[bytes], read: Callable[[bytes], T]) -> list[T]:
+    """What can be read of these; the rest is logged."""
     found = []
     for part in parts:
         try:

@@ -162,6 +162,9 @@ class NodeState:
         for found in self.containers.values():
             has = found.has
             found.holds = bool(found.wants) and has is not None and has.cpus == cpuset.text(found.wants)
+            if found.strays:
+                # The kernel reports something else than the runtime has on record.
+                found.has = None
         self._settle()
 
     def pod_started(self, sandbox: Sandbox) -> None:
@@ -251,6 +254,8 @@ class NodeState:
         found = self.containers.get(change.update.container)
         if found is not None:
             found.has = change.update.settings if found.sent == change.number else None
+            # The kernel was asked before.
+            found.seen = None
             if not found.strays:
                 found.trouble = ""
 

@@ -122,6 +122,15 @@ Direct = Annotated[
 NriSocket = Annotated[
     str, typer.Option("--nri-socket", metavar="PATH", help="NRI's socket on the host, for --direct-mode.")
 ]
+CriSocket = Annotated[
+    str,
+    typer.Option(
+        "--cri-socket",
+        metavar="PATH",
+        help="The container runtime's socket on the host, for --direct-mode where NRI is off: containers are changed "
+        "after they have started. Default: none.",
+    ),
+]
 Patience = Annotated[
     float,
     typer.Option(
@@ -138,6 +147,13 @@ DirectDevices = Annotated[
         "--direct-devices",
         metavar="FILE",
         help="Devices to hand out by minor number, in the format of numalign device-plugin.",
+    ),
+]
+FindDevices = Annotated[
+    bool,
+    typer.Option(
+        "--find-devices",
+        help="For --direct-mode: hand out the node's GPUs and RDMA NICs in parts and together.",
     ),
 ]
 TrustRuntime = Annotated[
@@ -213,8 +229,10 @@ class AgentOptions(Struct, frozen=True, kw_only=True):
     remove_startup_taint: Untaint = False
     direct_mode: Direct = False
     nri_socket: NriSocket = "/var/run/nri/nri.sock"
+    cri_socket: CriSocket = ""
     direct_wait: Patience = 60.0
     direct_devices: DirectDevices = ""
+    find_devices: FindDevices = False
     trust_runtime: TrustRuntime = False
     no_fingerprint: NoFingerprint = False
     no_publish: NoPublish = False
@@ -291,11 +309,13 @@ def _enforcement(options: AgentOptions) -> Enforcement:
     if options.mode is not ReportForm.OWN:
         output.fail("--direct-mode needs --mode own: other publishers' reports have no words for it")
     devices = None
-    if options.direct_devices:
-        document = fileio.only(options.direct_devices)
-        devices = Devices(config.read(document.value, document.place), options.host_root)
+    if options.direct_devices or options.find_devices:
+        document = fileio.only(options.direct_devices) if options.direct_devices else None
+        offers = config.read(document.value, document.place) if document is not None else {}
+        devices = Devices(offers, options.host_root, finds=options.find_devices)
     return Enforcement(
         socket=options.host_root / options.nri_socket.lstrip("/"),
+        cri=options.host_root / options.cri_socket.lstrip("/") if options.cri_socket else None,
         host=options.host_root,
         patience=options.direct_wait,
         devices=devices,

@@ -33,7 +33,9 @@ LOOK = 0.05
 LAST_WORDS = 2000
 INTERRUPTED = 130
 OURS = "numalign"
-NODE_OPTIONS = ("nodes", "machine", "policy", "scope", "kubelet_config", "reports")
+NODE_OPTIONS = ("nodes", "machine", "policy", "scope", "kubelet_config", "direct_mode", "reports")
+MANAGED = ("policy", "scope", "kubelet_config", "reports")
+"""Parameters about kubelets that decide by themselves, and about other publishers."""
 """Parameters that describe nodes, which a scenario brings itself."""
 
 
@@ -66,6 +68,10 @@ def up(
         Path | None,
         typer.Option(metavar="FILE", help="A KubeletConfiguration. Default: static CPU and memory managers."),
     ] = None,
+    direct_mode: Annotated[
+        bool,
+        typer.Option("--direct-mode", help="Nodes on which the scheduler decides, with kubelets without managers."),
+    ] = False,
     reports: Annotated[ReportPublisher, typer.Option(help="Publisher of the reports.")] = ReportPublisher.AGENT,
     scenario: Annotated[
         str, typer.Option(metavar="NAME|FILE", help="Play this scenario on its own nodes, in real time.")
@@ -106,8 +112,8 @@ def up(
     from numalign.cli.results import clusteroptions
     from numalign.simulator import registry
 
-    _refuse_ignored(ctx, name, scenario, fast_forward)
-    asked = clusteroptions.ClusterOptions(nodes, machine, policy, scope, kubelet_config, reports, scenario)
+    _refuse_ignored(ctx, name, scenario, fast_forward, direct_mode=direct_mode)
+    asked = clusteroptions.ClusterOptions(nodes, machine, policy, scope, kubelet_config, reports, scenario, direct_mode)
     served = {
         "scheduler": scheduler,
         "default_scheduler": blind_scheduler,
@@ -163,7 +169,7 @@ def _is_secure(tls: bool | None) -> bool:
     return False
 
 
-def _refuse_ignored(ctx: typer.Context, name: str, scenario: str, fast_forward: bool) -> None:
+def _refuse_ignored(ctx: typer.Context, name: str, scenario: str, fast_forward: bool, *, direct_mode: bool) -> None:
     """An option without effect is a mistake of the caller."""
     ignored: tuple[str, ...] = ("scheduler", "fast_forward")
     why = "no effect without --scenario"
@@ -171,6 +177,8 @@ def _refuse_ignored(ctx: typer.Context, name: str, scenario: str, fast_forward: 
         ignored, why = NODE_OPTIONS, "no effect with --scenario, which has its own nodes"
     if fast_forward and scenario:
         ignored, why = (*ignored, "blind_scheduler"), f"{why}; --fast-forward always runs default-scheduler"
+    if direct_mode and not scenario:
+        ignored, why = (*ignored, *MANAGED), f"no effect with --direct-mode, or {why}"
     given = [f"--{each.replace('_', '-')}" for each in ignored if _is_given(ctx, each)]
     if given:
         raise BadObject("Cluster", name, ", ".join(given), f"{why}; remove {'it' if len(given) == 1 else 'them'}")
@@ -215,7 +223,7 @@ def _started(name: str, words: str) -> RunningCluster:
     with open(log, "wb") as log_file:
         command = [*interpreter.NUMALIGN, *sys.argv[1:], "--foreground"]
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=log_file, stderr=log_file, start_new_session=True, cwd="/"
+            command, stdin=subprocess.DEVNULL, stdout=log_file, stderr=log_file, start_new_session=True
         )
     begun = time.monotonic()
     is_slow = False

@@ -11,27 +11,28 @@ import os
 import re
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from numalign.cli import fileio, output
+from numalign.cli.devkit import labreplay
 from numalign.cli.options import Output, Policy, Scope
 from numalign.lab import build
 from numalign.lab.build import Binary
 from numalign.lab.errors import LabError
 
 if TYPE_CHECKING:
-    from numalign.lab.campaign.history import HistoryLine
+    from numalign.lab.campaign.directrun import DirectCampaignReport
     from numalign.lab.campaign.report import CampaignReport
-    from numalign.lab.campaign.run import CampaignOptions
     from numalign.lab.e2e.report import E2EReport, SuiteRun
     from numalign.lab.e2e.run import E2EOptions
     from numalign.lab.state import LabState, NodeState, ProgramState
 
 
+T = TypeVar("T")
 USUAL = "numalign"
 
 
@@ -272,41 +273,50 @@ def campaign(
         Path | None, typer.Option(metavar="FILE", help="Write the history to this file, one JSON line per event.")
     ] = None,
     logs: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep the logs of the lab in this folder.")] = None,
+    direct_mode: Annotated[
+        bool, typer.Option("--direct-mode", help="On nodes in direct mode, with real containers.")
+    ] = False,
     fmt: Output = output.Format.TABLE,
 ) -> None:
     """Run random pods and faults on real kubelets for some minutes, and report every broken promise.
 
     Exit code: 0 if no pod was rejected, mispredicted or lost, no report was late, and at most 1% of the placed pods
-    were unforeseeable or overtaken, each with evidence; 1 if not, or if the lab failed; 2 if the options or this
-    machine do not allow it; 130 if it was interrupted without a finding."""
+    were unforeseeable or overtaken, each with evidence; in direct mode, if no CPU was two containers' own, and no pod
+    was stuck or lost. 1 if not, or if the lab failed; 2 if the options or this machine do not allow it; 130 if it was
+    interrupted without a finding."""
     from numalign.cli.devkit import labs
-    from numalign.lab.campaign import history, report, run
+    from numalign.lab.campaign import directrun, history, report, run
     from numalign.lab.errors import LabError
 
     asked = run.CampaignOptions(minutes=minutes, seed=seed, name=name, logs=logs)
     try:
-        labs.require(run.lab(asked))
+        labs.require(directrun.lab(asked) if direct_mode else run.lab(asked))
     except LabError as problem:
         output.fail(str(problem))
     fileio.require_file(record)
     fileio.require_folder(logs)
+    found: CampaignReport | DirectCampaignReport
     try:
-        result, lines = _played(asked)
+        if direct_mode:
+            found, lines = _played(directrun.run(asked, _say))
+            words, interrupted = directrun.text(found), found.interrupted
+        else:
+            found, lines = _played(run.run(asked, _say))
+            words, interrupted = report.text(found), found.run.interrupted
     except LabError as problem:
         output.fail(str(problem), code=1)
-    output.show(report.text(result) if fmt is output.Format.TABLE else output.structured(result, fmt))
+    output.show(words if fmt is output.Format.TABLE else output.structured(found, fmt))
     fileio.write(record, history.encode(lines))
-    raise typer.Exit(1 if not result.good else INTERRUPTED if result.run.interrupted else 0)
+    raise typer.Exit(1 if not found.good else INTERRUPTED if interrupted else 0)
 
 
-def _played(asked: CampaignOptions) -> tuple[CampaignReport, list[HistoryLine]]:
+def _played(campaign: Coroutine[Any, Any, T]) -> T:
     from numalign.kube import clock
-    from numalign.lab.campaign import run
 
     # An unavailable server is part of the campaign.
     logging.getLogger("numalign.kube").setLevel(logging.ERROR)
     with clock.event_loop_runner() as runner:
-        return runner.run(run.run(asked, _say))
+        return runner.run(campaign)
 
 
 def _say(line: str) -> None:
@@ -424,6 +434,7 @@ app.command(
 app.command("load", epilog="Example: numalign lab load numalign-agent.tar --image localhost/numalign:dev")(load)
 app.command("campaign", epilog="Example: numalign lab campaign --minutes 5 --seed 1")(campaign)
 app.command("e2e", epilog="Example: numalign lab e2e --scheduler numalign --focus SchedulerPredicates")(e2e)
+app.command("replay", epilog=labreplay.EXAMPLE)(labreplay.replay)
 
 
 @app.callback()

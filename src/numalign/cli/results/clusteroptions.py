@@ -34,6 +34,7 @@ class ClusterOptions(Struct, frozen=True):
     kubelet_config: Path | None
     reports: str
     scenario: str
+    direct: bool = False
 
 
 def hosted(asked: ClusterOptions, *, name: str, seed: int | None, **how: Any) -> HostedCluster:
@@ -44,7 +45,8 @@ def hosted(asked: ClusterOptions, *, name: str, seed: int | None, **how: Any) ->
     nodes = scenario.nodes if scenario else nodes_of(asked)
     _refuse_port_in_use(name, how.get("port", 0))
     words = f"{len(nodes)} node{'s' if len(nodes) > 1 else ''}"
-    words += f", scenario {scenario.name}" if scenario else f" of {asked.machine}, {asked.policy}, scope {asked.scope}"
+    kubelets = "direct mode" if asked.direct else f"{asked.policy}, scope {asked.scope}"
+    words += f", scenario {scenario.name}" if scenario else f" of {asked.machine}, {kubelets}"
     return HostedCluster(name=name, nodes=nodes, words=words, scenario=scenario, seed=seed, **how)
 
 
@@ -62,15 +64,18 @@ def _refuse_port_in_use(name: str, port: int) -> None:
 
 def nodes_of(asked: ClusterOptions) -> tuple[NodeSpec, ...]:
     machine = inputs.machine(asked.machine)
+    managed = {
+        "policy": asked.policy,
+        "scope": asked.scope,
+        "kubelet": _configuration(asked.kubelet_config) if asked.kubelet_config else nodegroups.usual(machine),
+        "reports": {"as": asked.reports},
+    }
     group = {
         # A group of one has no number, and "node node" reads like a mistake.
         "name": "node" if asked.nodes > 1 else "node-0",
         "count": asked.nodes,
         "machine": asked.machine,
-        "policy": asked.policy,
-        "scope": asked.scope,
-        "kubelet": _configuration(asked.kubelet_config) if asked.kubelet_config else nodegroups.usual(machine),
-        "reports": {"as": asked.reports},
+        **({"mode": "direct"} if asked.direct else managed),
     }
     return tuple(nodegroups.read(fields.root(group, "Nodes", OPTIONS), lambda field: machine))
 

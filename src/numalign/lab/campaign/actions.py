@@ -8,8 +8,8 @@ A pod that does not get there in time is stuck."""
 import asyncio
 import contextlib
 import signal
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from typing import Any, Final, Protocol, TypeVar
 
 from msgspec import structs
 
@@ -19,6 +19,7 @@ from numalign.kube.client import Client
 from numalign.kube.resources import NODES, PODS, DeleteOptions
 from numalign.kubelet import admission
 from numalign.lab import controlplane
+from numalign.lab.campaign.history import History
 from numalign.lab.campaign.script import SCHEDULERS, Create, Delete, Fault
 from numalign.lab.campaign.watch import NAMESPACE, Checkpoints, Observer, asked, waits
 from numalign.lab.lab import Lab
@@ -39,8 +40,20 @@ NOT_NOW: Final = (
 SERVER: Final = "kube-apiserver"
 
 
+class PodWatch(Protocol):
+    """What actions need of the one who watches the pods."""
+
+    @property
+    def history(self) -> History: ...
+
+    @property
+    def pods(self) -> Mapping[str, Pod]: ...
+
+    async def relisted(self) -> None: ...
+
+
 class Actions:
-    def __init__(self, lab: Lab, client: Client, watching: Observer) -> None:
+    def __init__(self, lab: Lab, client: Client, watching: PodWatch) -> None:
         self._lab, self._client = lab, client
         self._watching, self._history = watching, watching.history
         self._begun: set[asyncio.Task[None]] = set()

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 
 from numalign.placement.capacity import count
 from numalign.placement.capacity.count import Bound, ShapeCount
-from numalign.placement.capacity.walk import Refusal, RowTrial
+from numalign.placement.capacity.walk import RowRefusal, RowTrial
 from numalign.placement.columns.shapes import Shape
 from numalign.placement.engine import Engine
 from numalign.placement.exact import ExactFlavour
@@ -63,7 +63,7 @@ def fitting(
         return GangFit(room=Room.DOES_NOT_FIT if proven else Room.NOT_FOUND, missing=short)
     best: GangFit | None = None
     for order in _orders(numbers, counted):
-        found = yield from _Search(engine, counted, numbers, since).filled(order)
+        found = yield from _GangSearch(engine, counted, numbers, since).filled(order)
         if found is None or found.room is Room.FITS:
             return found
         best = found if best is None or sum(found.missing) < sum(best.missing) else best
@@ -86,7 +86,7 @@ def _orders(numbers: Sequence[int], counted: Sequence[ShapeCount]) -> list[list[
     return [scarce] if len(scarce) == 1 else [scarce, scarce[::-1]]
 
 
-class _Search:
+class _GangSearch:
     def __init__(self, engine: Engine, counted: Sequence[ShapeCount], numbers: Sequence[int], since: int) -> None:
         """`since`: the generation of the rows when they were counted."""
         self._flavour, self._counted = engine.flavour.either(lambda exact: exact, _not_exact), counted
@@ -158,7 +158,7 @@ class _Search:
         if trial is None or not self._is_same(row):
             return False
         self._patience -= 1
-        admitted = not isinstance(trial.place(self._table(place)), Refusal)
+        admitted = not isinstance(trial.place(self._table(place)), RowRefusal)
         yield
         self._changed = self._look()
         return admitted
@@ -170,7 +170,7 @@ class _Search:
             for place, pods in self._placed[row].items():
                 for _ in range(pods):
                     self._patience -= 1
-                    if self._patience < 0 or isinstance(made.place(self._table(place)), Refusal):
+                    if self._patience < 0 or isinstance(made.place(self._table(place)), RowRefusal):
                         return None
                     yield
                     self._changed = self._look()

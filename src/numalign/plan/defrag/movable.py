@@ -13,6 +13,7 @@ from typing import Final
 from msgspec import Struct, structs
 
 from numalign.api.attributes import directresult
+from numalign.api.errors import BadObject
 from numalign.api.objects.pod import Pod
 from numalign.plan.defrag.messages import Kept
 from numalign.scheduler import placementannotation
@@ -99,7 +100,7 @@ def read(made: Restored, most_priority: int) -> Movable:
         key, name = _group(pod)
         groups[key].append((uid, assigned.row, pod))
         names[key] = name
-        reason = _stays(pod, most_priority)
+        reason = _stays(pod, most_priority) or _not_created_again(made, pod)
         if reason:
             why[uid] = reason
     kinds: dict[tuple[str, int], int] = {}
@@ -164,6 +165,15 @@ def _stays(pod: Pod, most_priority: int) -> str:
     for name, value in PROTECTED.items():
         if name in meta.annotations and value in (None, meta.annotations[name]):
             return f"is protected by the annotation {name}"
+    return ""
+
+
+def _not_created_again(made: Restored, pod: Pod) -> str:
+    """Annotations may be edited while the pod runs."""
+    try:
+        made.engine.shape(created_again(pod))
+    except BadObject:
+        return "has annotations for which no node takes it again"
     return ""
 
 

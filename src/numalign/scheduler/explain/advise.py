@@ -37,7 +37,8 @@ def found(explained: Explained, profile: Profile, around: AttemptContext) -> tup
     relaxed, too_large = relax.found(explained, search), shrink.oversized(explained, search, smaller)
     if too_large is not None:
         smaller = None
-    each = (too_large, freed, smaller, *relaxed, _waiting(explained))
+    # Where another rule is all that a pod needs, it is not too large.
+    each = (freed, smaller, *relaxed, too_large, _waiting(explained))
     return tuple(sorted(filter(None, each), key=_cost))
 
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
+import msgspec
 from msgspec import structs
 
-from numalign.api.attributes import intent
+from numalign.api.attributes import directspec, intent
 from numalign.api.objects.pod import Pod, Toleration
 from numalign.placement.columns.intent import Unkept
 from numalign.placement.explain.reasons import Relaxing
@@ -24,6 +25,9 @@ from numalign.scheduler.explain.explanations import Cause, Explained
 from numalign.scheduler.explain.trial import FitSearch
 from numalign.scheduler.profiles import ZONES
 
+POD: Final = "Pod"
+CONTAINER: Final = "Container"
+"""Scopes in the words of the annotation."""
 CORDON: Final = Toleration(key="node.kubernetes.io/unschedulable", operator="Exists")
 MOST_CAUSES: Final = 12
 """Causes for which a change is tried; nodes may have thousands of different taints."""
@@ -115,6 +119,29 @@ def _unwishing(pod: Pod, cause: Cause, search: FitSearch) -> Iterator[Ask]:
     yield changed, frozenset(), f"without its annotation{'s' * (len(given) > 1)} {' and '.join(given)}"
 
 
+def _otherwise(pod: Pod, cause: Cause, search: FitSearch) -> Iterator[Ask]:
+    yield from _unwishing(pod, cause, search)
+    yield from _by_container(pod)
+
+
+def _by_container(pod: Pod) -> Iterator[Ask]:
+    """A pod that wants the same zones for all of its containers, in direct mode."""
+    meta, key = pod.metadata, directspec.TOPOLOGY_SPEC
+    try:
+        written = msgspec.json.decode(meta.annotations.get(key, ""), type=dict[str, Any])
+    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+        return
+    if written.get("scope") != POD or len(pod.in_admission_order()) < 2:
+        return
+    changed = msgspec.json.encode(written | {"scope": CONTAINER}).decode()
+    annotations = {**meta.annotations, key: changed}
+    yield (
+        structs.replace(pod, metadata=structs.replace(meta, annotations=annotations)),
+        frozenset(),
+        f'with "scope": "{CONTAINER}" in its annotation {key}',
+    )
+
+
 def _with_tolerations(pod: Pod, added: tuple[Toleration, ...]) -> Pod:
     return structs.replace(pod, spec=structs.replace(pod.spec, tolerations=(*pod.spec.tolerations, *added)))
 
@@ -123,6 +150,6 @@ SPECIAL: Final[Mapping[str, Callable[[Pod, Cause, FitSearch], Iterator[Ask]]]] =
     TaintToleration.name: _tolerating,
     NodeAffinity.name: _unselective,
     NodeUnschedulable.name: _uncordoned,
-    ZONES: _unwishing,
+    ZONES: _otherwise,
 }
 """Plugins whose refusal a change of the pod can resolve."""

@@ -52,9 +52,10 @@ class Wanted(Struct):
 
 
 class World:
-    def __init__(self, seed: int, path: Path) -> None:
+    def __init__(self, seed: int, path: Path, *, nri: bool) -> None:
         self.chances = random.Random(seed)
         self.runtime = Runtime()
+        self.runtime.nri = nri
         self.runtime.latency = 0.01
         self.pods: list[Wanted] = []
         self.path = path
@@ -66,9 +67,11 @@ class World:
         self._clock = virtualtime.clock(self.chances)
 
     def start_agent(self) -> None:
-        settings = Enforcement(socket=Path("/nri.sock"), host=self.path, patience=5.0)
+        settings = Enforcement(socket=self.path / "nri.sock", host=self.path, patience=5.0)
+        runtime = self.runtime
+        call = None if runtime.nri else runtime.cri
         self.enforcer = Enforcer(
-            NODE, settings, self._clock, lambda: None, lambda pod, container, why: None, self.runtime.open
+            NODE, settings, self._clock, lambda: None, lambda pod, container, why: None, runtime.open, call
         )
         self.enforcer.configure(MACHINE, Settings(reserved_cpus=RESERVED), {})
         self._agent = asyncio.create_task(self.enforcer.run())
@@ -221,8 +224,8 @@ def settled(world: World) -> None:
         assert made is None or cpuset.text(each.cpus) == made.cpus
 
 
-async def campaign(seed: int, path: Path) -> None:
-    world = World(seed, path)
+async def campaign(seed: int, path: Path, *, nri: bool = True) -> None:
+    world = World(seed, path, nri=nri)
     world.start_agent()
     world.start_kubelet()
     moments = sorted(world.chances.uniform(0, SECONDS) for _ in range(FAULTS))
@@ -250,6 +253,11 @@ async def campaign(seed: int, path: Path) -> None:
             await asyncio.sleep(1)
             mirror(world)
             check(world)
+    if not nri:
+        # A container that has just been started again has its CPUs with the next look.
+        await world.kill_kubelet()
+        await asyncio.sleep(3)
+        mirror(world)
     settled(world)
     assert number > 0
     await world.stop()
@@ -260,8 +268,14 @@ def test_nothing_is_booked_twice_or_lost_whatever_is_killed(seed: int, tmp_path:
     virtualtime.run(campaign(seed, tmp_path))
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_the_same_over_cri(seed: int, tmp_path: Path) -> None:
+    virtualtime.run(campaign(seed, tmp_path, nri=False))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(24, 624, 50))
 def test_nothing_is_booked_twice_or_lost_in_six_hundred_runs(first: int, tmp_path: Path) -> None:
     for seed in range(first, first + 50):
         virtualtime.run(campaign(seed, tmp_path / str(seed)))
+        virtualtime.run(campaign(seed, tmp_path / f"{seed}-cri", nri=False))

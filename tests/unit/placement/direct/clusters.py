@@ -43,10 +43,10 @@ def topology(
     return directreport.advertised(plain, machine, settings, mode)
 
 
-def engine(*names: str, labels: Mapping[str, str] | None = None, **more: Any) -> Engine:
+def engine(*names: str, labels: Mapping[str, str] | None = None, cpus: int = 16, **more: Any) -> Engine:
     found = Engine()
     for name in names:
-        found.apply(NodeSeen(node(name, labels=labels)))
+        found.apply(NodeSeen(node(name, cpus, labels)))
         found.apply(ReportSeen(topology(name, **more), 0.0))
     return found
 

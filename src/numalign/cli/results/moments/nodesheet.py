@@ -1,7 +1,8 @@
 """Describes one node for the dashboard: its hardware, who holds what, and what its report says and leaves out.
 
 Sources call `detail` with the cluster as a scheduler knows it. Who holds what comes from the ledger, which knows more
-pods than the report; ids of CPUs and devices come from the report, because only a kubelet chooses them."""
+pods than the report. Ids of CPUs and devices come from the report, because the kubelet chooses them; on a node in
+direct mode they come from the decisions on its pods."""
 
 from __future__ import annotations
 
@@ -18,14 +19,27 @@ from numalign.api.objects.pod import Pod
 from numalign.cli.results import topology as topologies
 from numalign.cli.results.moments import fleet
 from numalign.cli.results.moments.scene import Scene
-from numalign.dashboard.details import Container, Core, Cpu, CpuUse, Held, NodeDetail, NodePod, Part, Setting, Zones
+from numalign.dashboard.details import (
+    Container,
+    Core,
+    Cpu,
+    CpuUse,
+    Decided,
+    Held,
+    NodeDetail,
+    NodePod,
+    Part,
+    Setting,
+    Zones,
+)
 from numalign.kubelet import start
 from numalign.placement.explain import amounts, nodeview, wording
-from numalign.placement.explain.nodeview import Occupancy, Tenant
+from numalign.placement.explain.nodeview import ContainerDecision, Occupancy, Tenant
 
 NOT_REPORTED = "not reported"
 DEFAULT = "the kubelet's default; not reported"
 STATIC = "static"
+DIRECT = "direct"
 NOTHING = NodeTopology(node="")
 
 
@@ -37,6 +51,7 @@ def detail(scene: Scene, name: str) -> NodeDetail | None:
         return None
     topology = normalise.normalise(written) if written is not None else NOTHING
     facts, held = topology.facts, nodeview.of(cluster.engine, name)
+    is_direct = held is not None and held.mode == DIRECT
     bound = {pod.metadata.uid: pod for pod in cluster.pods_on(name)}
     placed = _Placed(facts.placements or (), bound)
     seen = cluster.engine.view(name)
@@ -49,10 +64,11 @@ def detail(scene: Scene, name: str) -> NodeDetail | None:
         taints=topologies.taints(node) if node is not None else (),
         policy=held.policy if held is not None else topology.manager.policy if written is not None else "",
         scope=held.scope if held is not None else topology.manager.scope if written is not None else "",
+        is_direct=is_direct,
         zones=tuple(zone.id for zone in topology.zones),
         sockets=_sockets(facts),
         cores=tuple(Core(each.cpus, each.zone, each.socket, each.l3) for each in facts.cores) if facts.cores else None,
-        cpus=_cpus(facts, placed),
+        cpus=_cpus(facts, _held(placed, held), is_direct=is_direct),
         parts=tuple(_parts(topology, held)),
         totals={
             resource: (total.offered, max(0, total.offered - total.requested))
@@ -105,20 +121,31 @@ def _groups(facts: NodeFacts) -> tuple[Zones, ...]:
     return tuple(sorted(cpuset.members(mask) for mask in masks))
 
 
-def _cpus(facts: NodeFacts, placed: _Placed) -> dict[int, Cpu]:
-    held = {cpu: (pod, container) for cpu, pod, container in placed.cpus()}
+def _held(placed: _Placed, held: Occupancy | None) -> dict[int, tuple[str, str]]:
+    """By CPU, the pod and the container that have it for themselves."""
+    found = {cpu: (pod, container) for cpu, pod, container in placed.cpus()}
+    for tenant in held.tenants if held is not None else ():
+        # An init container comes first, and hands its CPUs on.
+        for each in tenant.decisions:
+            found |= dict.fromkeys(cpuset.members(cpuset.parse(each.cpus)), (tenant.name, each.container))
+    return found
+
+
+def _cpus(facts: NodeFacts, held: Mapping[int, tuple[str, str]], *, is_direct: bool) -> dict[int, Cpu]:
     found = {}
     for core in facts.cores or ():
         for cpu in core.cpus:
             if cpu in held:
                 found[cpu] = Cpu(cpu, CpuUse.HELD, *held[cpu])
             else:
-                found[cpu] = Cpu(cpu, _use(cpu, facts))
+                found[cpu] = Cpu(cpu, _use(cpu, facts, is_direct=is_direct))
     return found
 
 
-def _use(cpu: int, facts: NodeFacts) -> CpuUse:
-    """Of a CPU that no pod is reported to hold."""
+def _use(cpu: int, facts: NodeFacts, *, is_direct: bool) -> CpuUse:
+    """Of a CPU that no pod is known to hold."""
+    if is_direct:
+        return CpuUse.RESERVED if (facts.reserved_cpus or 0) >> cpu & 1 else CpuUse.FREE
     if facts.managers is not None and facts.managers.cpu != STATIC:
         return CpuUse.SHARED
     if facts.reserved_cpus is not None and facts.reserved_cpus >> cpu & 1:
@@ -169,6 +196,7 @@ def _pods(held: Occupancy | None, bound: Mapping[str, Pod], placed: _Placed) -> 
 
 def _pod(name: str, tenant: Tenant | None, pod: Pod | None, placed: _Placed) -> NodePod:
     aligned = tenant.containers if tenant is not None else {}
+    decided = decisions(tenant)
     named = [each.name for each in pod.in_admission_order()] if pod is not None else list(aligned)
     found = []
     # What a pod holds as a whole has no container.
@@ -180,6 +208,7 @@ def _pod(name: str, tenant: Tenant | None, pod: Pod | None, placed: _Placed) -> 
                 zones=tuple(aligned.get(container, ())),
                 cpus=cpuset.members(holding.cpus) if holding is not None else (),
                 devices=tuple(each for device in holding.devices for each in device.ids) if holding is not None else (),
+                decided=decided.get(container),
             )
         )
     return NodePod(
@@ -197,6 +226,22 @@ def _pod(name: str, tenant: Tenant | None, pod: Pod | None, placed: _Placed) -> 
             )
             for each in (tenant.charges if tenant is not None else ())
         ),
+    )
+
+
+def decisions(tenant: Tenant | None) -> dict[str, Decided]:
+    """By container what was decided in direct mode, where something was."""
+    return {each.container: _decided(each) for each in (tenant.decisions if tenant is not None else ())}
+
+
+def _decided(decision: ContainerDecision) -> Decided:
+    return Decided(
+        cpus=decision.cpus,
+        mems=decision.mems,
+        devices=decision.devices,
+        is_applied=decision.is_applied,
+        in_effect=decision.cpus_in_effect,
+        failure=decision.failure,
     )
 
 

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from numalign.api.errors import BadObject
 from numalign.api.objects import qos, requests, resourcenames
 from numalign.api.objects.pod import Pod, ResourceList
 from numalign.api.objects.qos import QoS
@@ -80,7 +81,11 @@ class Usefulness:
 def _kinds(scene: Scene) -> Iterator[Kind]:
     engine, seen = scene.cluster.engine, set[int]()
     for pod in scene.waiting.values():
-        shape = engine.shape(pod)
+        try:
+            shape = engine.shape(pod)
+        except BadObject:
+            # No node takes a pod whose annotations make no sense.
+            continue
         if shape.number in seen:
             continue
         seen.add(shape.number)

@@ -15,13 +15,14 @@ from numalign.api.decode import structs as wire
 from numalign.api.errors import BadObject
 from numalign.api.objects import resourcenames
 from numalign.api.objects.pod import Pod, Volume
-from numalign.cli.results.moments import stranded
+from numalign.cli.results.moments import nodesheet, stranded
 from numalign.cli.results.moments.scene import Scene
 from numalign.dashboard.details import (
     Answer,
     Ask,
     Cause,
     Change,
+    Container,
     Lack,
     NodeAnswer,
     NodeGroup,
@@ -35,6 +36,7 @@ from numalign.kubelet import refusals
 from numalign.placement.columns.intent import Unkept
 from numalign.placement.decisions import Code
 from numalign.placement.explain import reasons, wording
+from numalign.placement.explain.nodeview import Tenant
 from numalign.placement.explain.reasons import AnySuggestion, Freeing, Oversized, Shrinking
 from numalign.scheduler.choose.choose import AttemptContext
 from numalign.scheduler.choose.cluster import Cluster
@@ -212,13 +214,21 @@ def asked(known: Asked, name: str, change: Change) -> PodAnswer | None:
         asks=tuple(_asks(pod)),
     )
     if state.node and state.stage is not Stage.REJECTED:
-        return found
+        return structs.replace(found, containers=tuple(_containers(state.tenant)))
     if profile is None:
         served = ", ".join(known.made.profiles)
         return structs.replace(found, unattended=f"no scheduler {pod.spec.scheduler_name} is known here, but {served}")
     if refusals.is_rejection(pod):
         pod = structs.replace(pod, spec=structs.replace(pod.spec, node_name=""))
     return _nodes_asked(found, pod, change, profile, known)
+
+
+def _containers(tenant: Tenant | None) -> Iterator[Container]:
+    """What was decided for the containers of a pod in direct mode."""
+    for name, decided in nodesheet.decisions(tenant).items():
+        yield Container(
+            name=name, zones=tuple(tenant.containers.get(name, ())) if tenant is not None else (), decided=decided
+        )
 
 
 def _nodes_asked(found: PodAnswer, pod: Pod, change: Change, profile: Profile, known: Asked) -> PodAnswer:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from numalign.api.attributes.directmode import AppliedContainer
+from numalign.api.decode import cpuset
 from numalign.api.nrt import normalise
 from numalign.cli.results.moments import nodesheet
 from numalign.cli.results.moments.scene import Scene
-from numalign.dashboard.details import CpuUse, NodeDetail
+from numalign.dashboard.details import CpuUse, Decided, NodeDetail
 from tests import machinescenes
+from tests.unit.placement.direct import clusters as direct
+from tests.unit.placement.direct import machines
 from tests.unit.scheduler.servers import trainer
 
 RUNNING = (
@@ -96,3 +100,27 @@ def test_a_report_without_a_node_says_so() -> None:
 
 def test_what_is_not_there_is_not_made_up() -> None:
     assert nodesheet.detail(machinescenes.read(*machinescenes.node("n")), "m") is None
+
+
+SINGLE = '{"policy": "SingleNUMANode", "scope": "Container", "memory": "Enforce"}'
+TWO = direct.named(machines.pod(6, 4, spec=SINGLE), "two")
+
+
+def test_a_node_in_direct_mode_shows_what_was_decided_beside_what_the_kernel_lets_containers_use() -> None:
+    applied = (
+        AppliedContainer(uid="two", container="c0", cpus=cpuset.parse("0-5"), mems=1),
+        AppliedContainer(uid="two", container="c1", failure="no such CPU"),
+    )
+    found = detail(machinescenes.read(*machinescenes.direct("n", TWO, applied=applied)))
+    first, second = (each.decided for each in found.pods[0].containers)
+    assert (found.is_direct, found.policy) == (True, "none")
+    assert first == Decided(cpus="0-5", mems="0", is_applied=True, in_effect="0-5")
+    assert second == Decided(cpus="8-11", mems="1", is_applied=False, failure="no such CPU")
+
+
+def test_cpus_of_a_decision_are_held_and_all_others_are_free_in_direct_mode() -> None:
+    found = detail(machinescenes.read(*machinescenes.direct("n", TWO)))
+    held = {cpu: use.container for cpu, use in found.cpus.items() if use.use is CpuUse.HELD}
+    assert held == dict.fromkeys(range(6), "c0") | dict.fromkeys(range(8, 12), "c1")
+    assert {use.use for cpu, use in found.cpus.items() if cpu not in held} == {CpuUse.FREE}
+    assert [each.decided.is_applied for each in found.pods[0].containers if each.decided] == [None, None]

@@ -5,12 +5,16 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from numalign.api.objects.pod import SchedulingGate
+from numalign.api.objects.pod import Pod, SchedulingGate
 from numalign.cli.results.moments import waiting
+from numalign.cli.results.moments.fleet import FleetTable
 from numalign.cli.results.moments.scene import Scene
 from numalign.cli.results.moments.waiting import Asked
 from numalign.dashboard.details import Answer, Ask, Change, PodAnswer
+from numalign.scheduler import profiles
 from tests import machinescenes
+from tests.unit.placement.direct import clusters as direct
+from tests.unit.placement.direct import machines
 
 GPU = "nvidia.com/gpu"
 
@@ -109,3 +113,35 @@ def test_a_pod_that_has_a_node_is_not_asked_about(scene: Scene) -> None:
 def test_pods_of_others_and_pods_that_are_not_there(scene: Scene) -> None:
     assert "no scheduler somebody-else is known here" in ask(scene, "default/other").unattended
     assert waiting.asked(Asked(scene), "default/nobody", Change()) is None
+
+
+SINGLE = '{"policy": "SingleNUMANode", "scope": "Container"}'
+
+
+def pod(name: str, *cpus: int | str, spec: str = SINGLE) -> Pod:
+    made = direct.named(machines.pod(*cpus, spec=spec), name)
+    return structs.replace(made, spec=structs.replace(made.spec, scheduler_name=profiles.NAME))
+
+
+def test_a_pod_on_a_node_in_direct_mode_shows_what_was_decided_for_each_container() -> None:
+    found = ask(machinescenes.read(*machinescenes.direct("n", pod("two", 6, "500m"))), "default/two")
+    decided = {each.name: (each.zones, each.decided.cpus) for each in found.containers if each.decided is not None}
+    assert (found.node, decided) == ("n", {"c0": (((0,),), "0-5"), "c1": (((0,),), "")})
+
+
+def test_a_waiting_pod_whose_annotations_make_no_sense_says_so_and_hides_no_other() -> None:
+    pods = pod("wrong", 6, spec='{"polcy": "None"}'), pod("other", 20)
+    items = [machinescenes.item("Pod", "v1", each) for each in pods]
+    scene = machinescenes.read(*machinescenes.direct("n"), *items)
+    matrix = waiting.matrix(Asked(scene))
+    said = {shape.pods[0]: shape.headline for shape in matrix.shapes}
+    assert "polcy: no field of this name" in said["default/wrong"]
+    assert "default/other" in said
+    assert [each.name for each in FleetTable().nodes(scene)] == ["n"]
+
+
+def test_a_pod_that_fits_with_zones_by_container_is_advised_to_ask_for_them() -> None:
+    wide = pod("wide", 6, 6, spec=SINGLE.replace("Container", "Pod"))
+    found = ask(machinescenes.read(*machinescenes.direct("n"), machinescenes.item("Pod", "v1", wide)), "default/wide")
+    wanted = 'would fit on n with "scope": "Container" in its annotation numalign.io/numa-topology-spec'
+    assert found.suggestions[0].text == wanted
