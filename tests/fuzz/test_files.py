@@ -68,7 +68,7 @@ HISTORY = entries.lines(
 JOURNAL = b"\n".join(
     [
         b'{"subject":"s","version":"v"}',
-        msgspec.json.encode(runner.Row(point={"topology-policy": "restricted"}, seed=1, problem="x")),
+        msgspec.json.encode(runner.FinishedRun(point={"topology-policy": "restricted"}, seed=1, problem="x")),
         b"",
     ]
 )
