@@ -174,6 +174,8 @@ def place(tree: dict[str, Any]) -> str:
         ("apply --dry-run maybe", "maybe"),
         ("diff -n Bad_Name", "Bad_Name"),
         ("no-such-command", "No such command"),
+        ("images --registry https://mirror", '--registry: "https://mirror" is not a registry'),
+        ("apply --set global.imageRegistry=https://mirror", "global.imageRegistry"),
         ("detect --platform Nomad", "is not a kind and a version"),
         ("wait", "is not installed"),
         ("kubelet --machine nothing", "no such preset"),
