@@ -141,6 +141,8 @@ def test_what_is_not_there_is_said_to_be_gone(page: Page, busy: str, path: str) 
     assert answer is not None
     assert answer.status == 404
     assert page.locator("h1").inner_text().startswith("There is no such")
+    page.locator("main").get_by_role("link", name="Fleet").click()
+    expect(page.locator("h1")).to_have_text("Fleet")
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -321,7 +321,7 @@ def operated(recorder: Recorder) -> None:
         stage.processes[0].stop()
         await stage.clock.sleep(60)
 
-    policies = operatorstories.with_values(networkPolicy={"enabled": True})
+    policies = operatorstories.with_values(networkPolicy={"enabled": True}, agent={"directMode": True})
     for recorder.streams_state in (True, False):
         operatorstories.told(plot, options=policies, own_definition=True)
 

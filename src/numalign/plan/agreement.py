@@ -1,6 +1,6 @@
 """Whether kubelets did what a replay says of them.
 
-`zoned` says of each pod that it binds what the kubelet will do: a `Binding`. `numalign.simulator.kubelets` and
+`zoned` says of each pod that it binds what the kubelet will do: a `PredictedBinding`. `numalign.simulator.kubelets` and
 `numalign.lab.replay` put the bindings to kubelets, simulated and real, and give an `Answer` to each. `compare` names
 every contradiction."""
 
@@ -21,7 +21,7 @@ from numalign.placement.view import Taken
 from numalign.plan.trace import TraceNode
 
 
-class Binding(Struct, frozen=True, kw_only=True):
+class PredictedBinding(Struct, frozen=True, kw_only=True):
     """A pod that was bound to a node, and what the replay says of it."""
 
     pod: str
@@ -60,11 +60,11 @@ class Agreement(Struct, frozen=True, kw_only=True):
         return self.admitted + self.rejected + len(self.contradictions)
 
 
-Kubelets = Callable[[Sequence[TraceNode], int, Policy, Sequence[Binding]], Sequence[Answer]]
+Kubelets = Callable[[Sequence[TraceNode], int, Policy, Sequence[PredictedBinding]], Sequence[Answer]]
 """Puts bindings, in their order, to the kubelets of these nodes; zones of the larger machines, and the policy."""
 
 
-def compare(bindings: Sequence[Binding], answers: Sequence[Answer]) -> Agreement:
+def compare(bindings: Sequence[PredictedBinding], answers: Sequence[Answer]) -> Agreement:
     found = [contradiction(binding, answer) for binding, answer in zip(bindings, answers, strict=True)]
     as_said = [binding for binding, wrong in zip(bindings, found, strict=True) if not wrong]
     admitted = [binding for binding in as_said if binding.is_admitted]
@@ -76,7 +76,7 @@ def compare(bindings: Sequence[Binding], answers: Sequence[Answer]) -> Agreement
     )
 
 
-def contradiction(binding: Binding, answer: Answer) -> str:
+def contradiction(binding: PredictedBinding, answer: Answer) -> str:
     """A sentence; empty if the kubelet did what the replay says."""
     where = f"pod {binding.pod} on node {binding.node}"
     if binding.is_admitted and answer.why:

@@ -19,7 +19,7 @@ from numalign.api.errors import BadObject, echo
 from numalign.api.nrt.topologymanager import Policy
 from numalign.placement.capacity.contenders import CONTENDERS
 from numalign.plan import agreement, onezone, trace, zoned
-from numalign.plan.agreement import Agreement, Binding, Kubelets
+from numalign.plan.agreement import Agreement, Kubelets, PredictedBinding
 from numalign.plan.trace import Trace
 from numalign.plan.zoned import Setup
 
@@ -110,7 +110,7 @@ def runs(
 def run(folder: Path, case: Case, clock: Clock, kubelets: Kubelets | None = None) -> Run:
     """One run. The seconds count from the trace in memory to the result."""
     check(case, by_kubelets=kubelets is not None)
-    known, bindings = _trace(folder, case.list), list[Binding]()
+    known, bindings = _trace(folder, case.list), list[PredictedBinding]()
     start = clock()
     if case.has_kubelets:
         setup = Setup(zones=case.zones, policy=case.topology_policy, pinned=case.requests == "guaranteed")
@@ -140,7 +140,7 @@ def run(folder: Path, case: Case, clock: Clock, kubelets: Kubelets | None = None
     )
 
 
-def _asked(kubelets: Kubelets, known: Trace, case: Case, bindings: Sequence[Binding]) -> Agreement:
+def _asked(kubelets: Kubelets, known: Trace, case: Case, bindings: Sequence[PredictedBinding]) -> Agreement:
     return agreement.compare(bindings, kubelets(known.nodes, case.zones, case.topology_policy, bindings))
 
 

@@ -23,7 +23,7 @@ from numalign.placement.facts import NodeSeen, ReportSeen
 from numalign.placement.referenceargs import Strategy
 from numalign.placement.settings import Settings
 from numalign.plan import machines, workload
-from numalign.plan.agreement import Binding
+from numalign.plan.agreement import PredictedBinding
 from numalign.plan.curve import Curve, Packed
 from numalign.plan.machines import GPU
 from numalign.plan.trace import WHOLE, Trace
@@ -42,7 +42,7 @@ class Setup(Struct, frozen=True, kw_only=True):
     """Whether pods are Guaranteed, with CPUs rounded up to whole ones; else only devices are aligned."""
 
 
-Seen = Callable[[Binding], None]
+Seen = Callable[[PredictedBinding], None]
 
 
 def pack(trace: Trace, contender: str, seed: int, setup: Setup, seen: Seen | None = None) -> Packed:
@@ -130,8 +130,8 @@ class _Replay:
             tried.append(row)
         return rejected, False
 
-    def _binding(self, name: str, number: int, row: int, decision: Decision | None) -> Binding:
-        return Binding(
+    def _binding(self, name: str, number: int, row: int, decision: Decision | None) -> PredictedBinding:
+        return PredictedBinding(
             pod=name,
             spec=machines.spec(self._arrived.shapes[number], pinned=self._pinned),
             node=self._engine.names[row],

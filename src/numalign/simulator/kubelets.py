@@ -12,7 +12,7 @@ from typing import Final
 
 from numalign.api.nrt.topologymanager import Policy
 from numalign.plan import agreement, machines
-from numalign.plan.agreement import Answer, Binding
+from numalign.plan.agreement import Answer, PredictedBinding
 from numalign.plan.machines import Hardware
 from numalign.plan.trace import TraceNode
 from numalign.simulator import cluster, virtualtime
@@ -28,7 +28,7 @@ UNREPORTED: Final = Publishing(publisher="none")
 FAILED: Final = "Failed"
 
 
-def ask(nodes: Sequence[TraceNode], zones: int, policy: Policy, bindings: Sequence[Binding]) -> list[Answer]:
+def ask(nodes: Sequence[TraceNode], zones: int, policy: Policy, bindings: Sequence[PredictedBinding]) -> list[Answer]:
     """What the kubelets did, in the order of the bindings."""
     made = [_spec(node.name, machines.hardware(node, zones, policy)) for node in nodes]
     return virtualtime.run(_asked(made, bindings))
@@ -39,7 +39,7 @@ def _spec(name: str, hardware: Hardware) -> NodeSpec:
     return NodeSpec(name=name, machine=machine, settings=settings, publishing=UNREPORTED)
 
 
-async def _asked(nodes: Sequence[NodeSpec], bindings: Sequence[Binding]) -> list[Answer]:
+async def _asked(nodes: Sequence[NodeSpec], bindings: Sequence[PredictedBinding]) -> list[Answer]:
     chances = random.Random(0)
     clock = virtualtime.clock(chances)
     found = []
@@ -52,13 +52,13 @@ async def _asked(nodes: Sequence[NodeSpec], bindings: Sequence[Binding]) -> list
     return found
 
 
-def _pod(binding: Binding) -> Tree:
+def _pod(binding: PredictedBinding) -> Tree:
     metadata = {"name": binding.pod, "namespace": NAMESPACE}
     spec = {**binding.spec, "nodeName": binding.node}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def _answer(embedded: Cluster, binding: Binding) -> Answer:
+def _answer(embedded: Cluster, binding: PredictedBinding) -> Answer:
     pod, node = embedded.api.get(PODS, binding.pod, NAMESPACE), embedded.fleet.nodes[binding.node]
     uid, state = pod["metadata"]["uid"], node.node_state.state
     if pod["status"].get("phase") == FAILED:

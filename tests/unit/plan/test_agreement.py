@@ -8,7 +8,7 @@ from numalign.kubelet import admission
 from numalign.kubelet.start import start
 from numalign.placement.view import Taken
 from numalign.plan import agreement, machines
-from numalign.plan.agreement import Answer, Binding
+from numalign.plan.agreement import Answer, PredictedBinding
 from numalign.plan.machines import GPU
 from numalign.plan.trace import TraceNode
 from numalign.plan.workload import Shape
@@ -16,11 +16,11 @@ from numalign.plan.workload import Shape
 ZONED = TraceNode("server", 96_000, 393_216, 8, "G2")
 
 
-def binding(*taken: Taken, is_admitted: bool = True) -> Binding:
-    return Binding(pod="p", spec={}, node="n", is_admitted=is_admitted, taken=taken)
+def binding(*taken: Taken, is_admitted: bool = True) -> PredictedBinding:
+    return PredictedBinding(pod="p", spec={}, node="n", is_admitted=is_admitted, taken=taken)
 
 
-CASES: dict[str, tuple[Binding, Answer, str]] = {
+CASES: dict[str, tuple[PredictedBinding, Answer, str]] = {
     "admitted, nothing pinned": (binding(), Answer(), ""),
     "admitted in its zone": (binding(Taken("cpu", 4, (1,))), Answer(held={"cpu": {1: 4}}), ""),
     "rejected": (binding(is_admitted=False), Answer(why="TopologyAffinityError"), ""),
@@ -64,7 +64,7 @@ CASES: dict[str, tuple[Binding, Answer, str]] = {
 
 
 @pytest.mark.parametrize("said, done, words", CASES.values(), ids=CASES)
-def test_what_a_kubelet_did_is_held_against_what_was_said(said: Binding, done: Answer, words: str) -> None:
+def test_what_a_kubelet_did_is_held_against_what_was_said(said: PredictedBinding, done: Answer, words: str) -> None:
     found = agreement.compare([said], [done])
     assert found.bindings == 1
     assert found.contradictions == ((f"pod p on node n: {_beginning(words)}{words}",) if words else ())

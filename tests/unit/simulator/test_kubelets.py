@@ -12,7 +12,7 @@ from msgspec import structs
 from numalign.placement import kernels
 from numalign.placement.capacity.contenders import CONTENDERS
 from numalign.plan import agreement, trace, zoned
-from numalign.plan.agreement import Agreement, Binding
+from numalign.plan.agreement import Agreement, PredictedBinding
 from numalign.plan.trace import Trace
 from numalign.plan.zoned import Setup
 from numalign.simulator import kubelets
@@ -28,13 +28,13 @@ def plain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels, "load", lambda: None)
 
 
-def said(made: Trace, contender: str, seed: int, setup: Setup) -> list[Binding]:
-    bindings: list[Binding] = []
+def said(made: Trace, contender: str, seed: int, setup: Setup) -> list[PredictedBinding]:
+    bindings: list[PredictedBinding] = []
     zoned.pack(made, contender, seed, setup, bindings.append)
     return bindings
 
 
-def compared(made: Trace, setup: Setup, bindings: list[Binding]) -> Agreement:
+def compared(made: Trace, setup: Setup, bindings: list[PredictedBinding]) -> Agreement:
     return agreement.compare(bindings, kubelets.ask(made.nodes, setup.zones, setup.policy, bindings))
 
 

@@ -25,7 +25,7 @@ from numalign.lab.lab import Lab, Say
 from numalign.lab.node import LabNode
 from numalign.lab.spec import LabSpec, NodeSpec
 from numalign.plan import agreement, machines, trace, workload, zoned
-from numalign.plan.agreement import Agreement, Answer, Binding
+from numalign.plan.agreement import Agreement, Answer, PredictedBinding
 from numalign.plan.trace import Trace
 from numalign.plan.zoned import Setup
 from numalign.process import tasks
@@ -100,16 +100,16 @@ async def _run(asked: ReplayOptions, say: Say) -> tuple[PolicyRun, ...]:
     return tuple(found)
 
 
-def _said(asked: ReplayOptions, some: Trace, policy: str) -> list[Binding]:
-    bindings: list[Binding] = []
+def _said(asked: ReplayOptions, some: Trace, policy: str) -> list[PredictedBinding]:
+    bindings: list[PredictedBinding] = []
     setup = Setup(zones=asked.zones, policy=asked.topology_policy, pinned=asked.is_pinned)
     zoned.pack(some, policy, asked.seed, setup, bindings.append)
     return bindings
 
 
-async def _put(lab: Lab, client: Client, bindings: Sequence[Binding]) -> list[Answer]:
+async def _put(lab: Lab, client: Client, bindings: Sequence[PredictedBinding]) -> list[Answer]:
     pods = _Pods(client, [binding.pod for binding in bindings])
-    by_node: dict[str, list[Binding]] = {}
+    by_node: dict[str, list[PredictedBinding]] = {}
     for binding in bindings:
         by_node.setdefault(binding.node, []).append(binding)
     await tasks.together(_all(_bind(client, pods, own) for own in by_node.values()), {"pods": pods.watch()})
@@ -123,7 +123,7 @@ async def _all(parts: Iterable[Any]) -> None:
             group.create_task(part)
 
 
-async def _bind(client: Client, pods: _Pods, bindings: Sequence[Binding]) -> None:
+async def _bind(client: Client, pods: _Pods, bindings: Sequence[PredictedBinding]) -> None:
     for binding in bindings:
         await client.create(PODS.within(NAMESPACE), _object(binding))
         try:
@@ -133,7 +133,7 @@ async def _bind(client: Client, pods: _Pods, bindings: Sequence[Binding]) -> Non
             raise LabError(f"{why}; look at its log") from None
 
 
-def _object(binding: Binding) -> dict[str, Any]:
+def _object(binding: PredictedBinding) -> dict[str, Any]:
     inner = {**binding.spec, "nodeName": binding.node, "automountServiceAccountToken": False}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": binding.pod}, "spec": inner}
 

@@ -19,7 +19,8 @@ from typing import IO, Any, Final
 import msgspec
 from msgspec import Struct
 
-from numalign.api.errors import BadObject
+from numalign.api.decode import decode
+from numalign.api.errors import BadObject, clipped
 from numalign.kube.resources import NODES
 from numalign.plan.questions import whatif
 from numalign.plan.questions.scene import Kind
@@ -133,10 +134,14 @@ class Journal:
         try:
             before = msgspec.json.decode(lines[0], type=_Head)
             rows = [msgspec.json.decode(line, type=FinishedRun) for line in lines[1:]]
-        except msgspec.DecodeError as problem:
+        except decode.UNREADABLE as problem:
             raise BadObject("File", str(self.path), "", f"is no journal of a sweep: {problem}") from None
         if before != head:
-            what = "another cluster or workload" if before.version == head.version else f"numalign {before.version}"
+            what = (
+                "another cluster or workload"
+                if before.version == head.version
+                else f"numalign {clipped(before.version)}"
+            )
             why = f"has runs of {what}; give --out another folder, or remove this one"
             raise BadObject("Folder", str(folder), "", why)
         self.rows = {row.key: row for row in rows}

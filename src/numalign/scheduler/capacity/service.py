@@ -18,7 +18,7 @@ import numpy as np
 from msgspec import Struct, structs
 
 from numalign.api.decode import quantity
-from numalign.api.errors import BadObject
+from numalign.api.errors import BadObject, clipped
 from numalign.api.objects import requests as podrequests
 from numalign.api.objects import selectors
 from numalign.api.objects.meta import ObjectMeta
@@ -319,7 +319,7 @@ class CapacityService:
         names: Iterable[str] = known if chosen.names is None else chosen.names
         unknown = [name for name in chosen.names or () if not self._cluster.has_node(name)]
         if unknown:
-            listed = wording.joined(unknown[:3])
+            listed = wording.joined([clipped(each) for each in unknown[:3]])
             raise BadObject("CapacityRequest", "", "nodes.names", f"{listed} not known; see kubectl get nodes")
         found = [known[name] for name in names if self._matches(name, chosen)]
         return np.array(sorted(set(found)), np.int32)

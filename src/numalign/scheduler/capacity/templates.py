@@ -15,7 +15,7 @@ from msgspec import Struct, structs
 
 from numalign.api.decode import quantity
 from numalign.api.decode.quantity import Quantity
-from numalign.api.errors import BadObject
+from numalign.api.errors import BadObject, clipped
 from numalign.api.nrt import normalise, wire
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.api.objects import resourcenames
@@ -138,7 +138,8 @@ def made(asked: TemplateRequest, name: str, types: InstanceTypes) -> TemplateNod
         return TemplateNode(_renamed(own, name), report.of(name, kubelet, kubelet.initial()))
     found = types.like(asked.instance_type)
     if found is None:
-        why = f"no node with a report has the label {INSTANCE_TYPE}={asked.instance_type}; give machine or topology"
+        label = f"{INSTANCE_TYPE}={clipped(asked.instance_type)}"
+        why = f"no node with a report has the label {label}; give machine or topology"
         raise BadObject("Template", name, "instanceType", why)
     return structs.replace(found, node=_renamed(asked.node or found.node, name))
 

@@ -1,4 +1,4 @@
-"""The extender's server and kube-scheduler, which has a connection for each Binding that waits for the API server."""
+"""How the extender's server meets kube-scheduler, which uses a connection for each Binding that is under way."""
 
 from __future__ import annotations
 
