@@ -55,7 +55,9 @@ async def export(source: Source, folder: Path) -> int:
     shown = await source.moment()
     pages: list[tuple[str, ...]] = [(page,) for page in PAGES]
     # The fleet once more for each further resource: a file has no form to choose one.
-    queries = {("fleet", name): f"/fleet?resource={quote(name, safe='')}" for name in fleet.resources_of(shown)[1:]}
+    queries: dict[tuple[str, ...], str] = {
+        ("fleet", name): f"/fleet?resource={quote(name, safe='')}" for name in fleet.resources_of(shown)[1:]
+    }
     pages += queries
     pages += [("node", name) for name in list(shown.nodes)[:MOST_NODES]]
     pages += [("waiting", *pod.name.split("/", 1)) for pod in shown.waiting[:MOST_PODS]]
