@@ -70,7 +70,7 @@ screenshots: $(DEV_READY)  ## Take the pictures of docs/use/dashboard.md again, 
 	SCREENSHOTS=docs/use/images $(BIN)/python -m pytest -q tests/browser/test_screenshots.py
 
 lock:  ## Pin the newest requirements again (needs uv)
-	cd requirements && for name in build runtime tls dashboard plan fast tracing dev peers go; do $(LOCK) $$name.in --output-file $$name.txt || exit; done
+	cd requirements && for name in build runtime tls dashboard plan fast tracing dev dask peers go; do $(LOCK) $$name.in --output-file $$name.txt || exit; done
 
 apifields: install  ## Make the table of API fields again: OPENAPI=folder of /openapi/v3 documents
 	$(BIN)/python tools/apifields.py $(OPENAPI)
@@ -127,8 +127,8 @@ $(INSTALLED): requirements/build.txt requirements/runtime.txt requirements/tls.t
 	@$(PIP) install --no-deps --no-build-isolation --editable . --editable ./devkit
 	@touch $@
 
-$(DEV_READY): requirements/dev.txt requirements/tracing.txt $(INSTALLED)
-	$(PINNED) -r requirements/dev.txt -r requirements/tracing.txt
+$(DEV_READY): requirements/dev.txt requirements/dask.txt requirements/tracing.txt $(INSTALLED)
+	$(PINNED) -r requirements/dev.txt -r requirements/dask.txt -r requirements/tracing.txt
 	@touch $@
 
 $(PEERS_READY): requirements/peers.txt $(INSTALLED)

@@ -60,8 +60,8 @@ class Node:
         old, self.pods[place] = self.pods[place], self._pod(place)
         self._write()
         for heard in self._heard:
-            heard.put_nowait(_event(podsapi.Change.DELETED, old))
-            heard.put_nowait(_event(podsapi.Change.ADDED, self.pods[place]))
+            heard.put_nowait(_event(podsapi.PodEventType.DELETED, old))
+            heard.put_nowait(_event(podsapi.PodEventType.ADDED, self.pods[place]))
 
     def _write(self) -> None:
         held = {pod["uid"]: {"main": str(pod["cpu"])} for pod in self.pods}
@@ -92,8 +92,8 @@ class Node:
         heard: asyncio.Queue[bytes] = asyncio.Queue()
         self._heard.append(heard)
         for pod in self.pods:
-            yield _event(podsapi.Change.ADDED, pod)
-        yield protobuf.encode_message({"type": int(podsapi.Change.SYNCED)}, podsapi.EVENT)
+            yield _event(podsapi.PodEventType.ADDED, pod)
+        yield protobuf.encode_message({"type": int(podsapi.PodEventType.SYNCED)}, podsapi.EVENT)
         while True:
             yield await heard.get()
 
@@ -120,5 +120,5 @@ def _told(pod: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _event(change: podsapi.Change, pod: dict[str, Any]) -> bytes:
+def _event(change: podsapi.PodEventType, pod: dict[str, Any]) -> bytes:
     return protobuf.encode_message({"type": int(change), "pod": _told(pod)}, podsapi.EVENT)

@@ -5,6 +5,8 @@ import os
 import hypothesis
 import pytest
 
+from numalign.process import tasks
+
 IN_PIPELINE = "CI"
 
 # A shared machine stalls now and then, so no example has a deadline. A pipeline's answer depends on the commit alone;
@@ -21,6 +23,13 @@ def require(condition: object, what: str) -> None:
     if os.environ.get(IN_PIPELINE) == "true":
         pytest.fail(f"a pipeline has to provide {what}", pytrace=False)
     pytest.skip(f"needs {what}")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """All modules and tests stay until the end, so no collection of garbage needs to look at them: each took most of a
+    second."""
+    tasks.settle()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

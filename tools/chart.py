@@ -36,6 +36,7 @@ def files() -> dict[Path, str]:
         "files/presets.json": msgspec.to_builtins(presets.LAYOUTS),
         "files/alerts.json": [*alerts.RULES],
         "files/ownreport.json": own_report(),
+        "files/decisions.json": podpolicy.decisions("any")[0]["spec"],
         "files/directmode.json": podpolicy.manifest()[0]["spec"],
         **{f"files/crds/{each['metadata']['name']}.json": each for each in crds.every()},
         **{f"files/operator/{each['metadata']['name']}.json": each for each in operator.definitions()},

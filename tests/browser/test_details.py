@@ -75,6 +75,18 @@ def test_a_node_is_drawn_with_its_cpus_pods_and_settings(page: Page, busy: str) 
     assert "single-numa-node" in page.locator("#settings + table").inner_text()
 
 
+def test_on_a_phone_pods_and_reasons_are_read_without_scrolling_sideways(page: Page, busy: str) -> None:
+    beyond = "each => each.scrollWidth - each.clientWidth"
+    opened(page, f"{busy}/node/gpu-a", 390)
+    assert page.get_by_role("group", name="Pods of the node").evaluate(beyond) <= 0
+    assert page.get_by_role("rowheader", name="default/train-1").is_visible()
+    opened(page, f"{busy}/waiting/default/late-0", 390)
+    boxes = [page.locator(".reasons tbody tr").first.locator("td").nth(each).bounding_box() for each in (0, 1)]
+    assert boxes[0] is not None
+    assert boxes[1] is not None
+    assert boxes[0]["x"] + boxes[0]["width"] <= boxes[1]["x"]
+
+
 def test_a_stock_report_is_drawn_without_cpus(page: Page, busy: str) -> None:
     opened(page, f"{busy}/node/plain")
     assert page.locator(".drawing rect.cpu").count() == 0
@@ -129,6 +141,8 @@ def test_what_is_not_there_is_said_to_be_gone(page: Page, busy: str, path: str) 
     assert answer is not None
     assert answer.status == 404
     assert page.locator("h1").inner_text().startswith("There is no such")
+    page.locator("main").get_by_role("link", name="Fleet").click()
+    expect(page.locator("h1")).to_have_text("Fleet")
 
 
 @pytest.mark.parametrize("width", WIDTHS)

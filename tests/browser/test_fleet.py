@@ -6,9 +6,9 @@ import re
 
 import pytest
 from msgspec import structs
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import BrowserContext, Page, Route, expect
 
-from numalign.dashboard.moment import Moment
+from numalign.dashboard.moment import Moment, Share, Zone
 from tests.browser import moments
 from tests.browser.moments import GPU, MadeUp
 from tests.browser.pages import served
@@ -111,6 +111,40 @@ def test_search_filter_and_order_change_the_list_and_the_address(page: Page) -> 
         expect(page.locator("a.g")).to_have_count(1)
 
 
+def test_the_last_of_two_searches_is_shown_though_the_first_is_answered_late(page: Page) -> None:
+    counting = "addEventListener('htmx:config:request', () => { document.body.dataset.asked += 'x' })"
+    late = list[Route]()
+    with served(MadeUp(moments.small())) as server:
+        page.goto(f"{server}/fleet")
+        page.evaluate(counting)
+        page.route(re.compile("[?&]q=g(&|$)"), lambda route: late.append(route))
+        page.keyboard.press("/")
+        with page.expect_request(re.compile("[?&]q=g(&|$)")):
+            page.keyboard.type("g")
+        page.keyboard.type("pu-2")
+        expect(page.locator("body")).to_have_attribute("data-asked", re.compile("xx"))
+        late[0].continue_()
+        expect(page.locator("a.g")).to_have_count(1)
+        expect(page).to_have_url(re.compile("q=gpu-2"))
+
+
+def test_an_update_between_a_search_and_its_answer_does_not_lose_the_search(page: Page) -> None:
+    late = list[Route]()
+    source = MadeUp(moments.small())
+    with served(source) as server:
+        page.goto(f"{server}/fleet")
+        page.route(re.compile("[?&]q=gpu-2(&|$)"), lambda route: late.append(route))
+        page.keyboard.press("/")
+        with page.expect_request(re.compile("[?&]q=gpu-2(&|$)")):
+            page.get_by_role("searchbox").fill("gpu-2")
+        nodes = dict(source.shown.nodes)
+        del nodes["plain-0"]
+        source.shown = structs.replace(source.shown, nodes=nodes, version="other")
+        expect(page.locator("a.g")).to_have_count(3)
+        late[0].continue_()
+        expect(page.locator("a.g")).to_have_count(1)
+
+
 def test_arrow_keys_move_among_the_nodes_and_enter_opens_one(page: Page) -> None:
     page.expected.append("404")  # type: ignore[attr-defined]
     with served(MadeUp(moments.large(80))) as server:
@@ -136,6 +170,28 @@ def test_a_node_of_34_zones_shows_them_all(page: Page) -> None:
     assert label.count("zone ") == 34
     assert width is not None
     assert width["width"] > 34
+
+
+def test_zones_without_the_resource_are_drawn_as_one(page: Page) -> None:
+    cpus = tuple(moments.zone(each, gpus=0) for each in (0, 1))
+    memory = tuple(Zone(id=each, shares={"memory": Share(4, 4, 4)}) for each in range(2, 34))
+    with served(MadeUp(moments.moment((moments.node("superchip", cpus + memory), moments.node("plain", cpus))))) as at:
+        page.goto(f"{at}/fleet?resource=cpu")
+        glyph, plain = page.get_by_role("link", name="superchip;"), page.get_by_role("link", name="plain;")
+        assert glyph.locator("path.n").count() == 1
+        assert plain.locator("path.n").count() == 0
+        wide, narrow = (each.locator("svg").get_attribute("width") or "" for each in (glyph, plain))
+    assert int(wide) < 2 * int(narrow)
+
+
+def test_few_nodes_have_their_amounts_below_their_names(page: Page) -> None:
+    shown = "each => getComputedStyle(each, '::after').content"
+    with served(MadeUp(moments.small())) as server:
+        page.goto(f"{server}/fleet?resource={GPU}")
+        assert page.get_by_role("link", name="gpu-1;").evaluate(shown) == '"7 of 8 free"'
+    with served(MadeUp(moments.busy())) as server:
+        page.goto(f"{server}/fleet?resource={GPU}")
+        assert page.locator("a.g").first.evaluate(shown) == "none"
 
 
 def test_names_with_markup_are_text(page: Page) -> None:

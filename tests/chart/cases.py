@@ -42,6 +42,8 @@ CASES: Final[dict[str, tuple[Object, Release]]] = {
         },
         PLAIN,
     ),
+    "agents in direct mode": ({"agent": {"directMode": True}}, PLAIN),
+    "agents in direct mode without a policy": ({"agent": {"directMode": True, "decisionPolicy": False}}, PLAIN),
     "the policy for direct mode": ({"scheduler": {"directModePolicy": True}}, PLAIN),
     "the policy for direct mode on an old cluster": (
         {"scheduler": {"directModePolicy": True}},
@@ -148,6 +150,14 @@ CASES: Final[dict[str, tuple[Object, Release]]] = {
         {**OPERATED, "operator": {"enabled": True}, "networkPolicy": {"enabled": True}, "commonLabels": {"a": "b"}},
         PLAIN,
     ),
+    "the operator of a mirror": (
+        {
+            **OPERATED,
+            "operator": {"enabled": True, "values": {"global": {"imageTag": "v3"}}},
+            "global": {"imageRegistry": "mirror:5000", "imageTag": "v2", "imagePullSecrets": ["a"]},
+        },
+        PLAIN,
+    ),
     "the operator with values": (
         {
             **OPERATED,
@@ -172,8 +182,20 @@ CASES: Final[dict[str, tuple[Object, Release]]] = {
                 "tolerations": [],
                 "nodeGroups": [
                     {"name": "gpu", "nodeSelector": {"gpu": "yes"}, "tolerations": [{"operator": "Exists"}]},
-                    {"name": "old", "preset": "k3s", "configz": {"enabled": True}, "period": 1},
-                    {"name": "rte", "mode": "rte", "exclude": {"*": ["memory"]}, "removeStartupTaint": True},
+                    {
+                        "name": "old",
+                        "nodeSelector": {"old": "yes"},
+                        "preset": "k3s",
+                        "configz": {"enabled": True},
+                        "period": 1,
+                    },
+                    {
+                        "name": "rte",
+                        "nodeSelector": {"rte": "yes"},
+                        "mode": "rte",
+                        "exclude": {"*": ["memory"]},
+                        "removeStartupTaint": True,
+                    },
                     {"name": "direct", "directMode": True},
                 ],
             }

@@ -4,10 +4,13 @@ NodeResourceTopology already: as if another chart had brought it."""
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
+import yaml
 
 from numalign.deploy import values
 from numalign.deploy.release import Release
@@ -108,3 +111,28 @@ def test_a_definition_can_be_taken_over_and_outlives_the_release(here: Helm, clu
 
     install(here)
     assert cluster.call("GET", DEFINITION)[1]["metadata"]["uid"] == definition["metadata"]["uid"]
+
+
+def older(folder: Path) -> Path:
+    """The chart before it had one of its values."""
+    chart = shutil.copytree(CHART, folder / "older")
+    written = yaml.safe_load((chart / "values.yaml").read_text())
+    schema = json.loads((chart / "values.schema.json").read_text())
+    known = schema["$defs"]["Scheduler"]
+    for missing in (written["scheduler"], known["properties"]):
+        del missing["directModePolicy"]
+    known["required"].remove("directModePolicy")
+    (chart / "values.yaml").write_text(json.dumps(written))
+    (chart / "values.schema.json").write_text(json.dumps(schema))
+    return chart
+
+
+def test_an_upgrade_to_a_chart_with_more_values_keeps_those_of_the_user(here: Helm, tmp_path: Path) -> None:
+    beside = ("--set", "crds.install=false,scheduler.replicas=1")
+    here.said("install", "numalign", str(older(tmp_path)), "--create-namespace", *WORDS, *beside)
+    # Helm then takes the old chart's defaults for those of the new one.
+    reused = here.run("upgrade", "numalign", str(CHART), *WORDS, "--reuse-values")
+    assert "missing property 'directModePolicy'" in reused.told
+    here.said("upgrade", "numalign", str(CHART), *WORDS, "--reset-then-reuse-values")
+    values_then = json.loads(here.said("get", "values", "numalign", "-n", NAMESPACE, "-o", "json"))
+    assert values_then == {"crds": {"install": False}, "scheduler": {"replicas": 1}}

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from numalign.deploy.apply import applying, inventory, removing
-from numalign.deploy.apply.applying import Change, Options
+from numalign.deploy.apply.applying import ApplyOptions, Change
 from numalign.deploy.apply.inventory import Installation
 from numalign.deploy.apply.objects import Ref, Tree
 from numalign.deploy.apply.removing import Removal
@@ -64,13 +64,13 @@ class Site:
         client.sender.call = call  # type: ignore[method-assign, assignment]
 
     async def apply(self, wanted: list[Tree], installation: Installation = HERE, **options: Any) -> list[Change]:
-        plan = await applying.plan_for(self.server, installation, copy.deepcopy(wanted), Options(**options))
+        plan = await applying.plan_for(self.server, installation, copy.deepcopy(wanted), ApplyOptions(**options))
         expected = await applying.preview(self.server, plan)
         await applying.check(self.server, plan, expected)
         return await applying.perform(self.server, plan, expected, self.said.append)
 
     async def diff(self, wanted: list[Tree], *, by_server: bool = True, **options: Any) -> list[Change]:
-        plan = await applying.plan_for(self.server, HERE, wanted, Options(**options))
+        plan = await applying.plan_for(self.server, HERE, wanted, ApplyOptions(**options))
         return await applying.preview(self.server, plan, by_server=by_server)
 
     async def remove(

@@ -353,7 +353,7 @@ def test_two_deployers_at_once_do_not_lose_each_others_objects() -> None:
     async def story() -> None:
         async with site() as here:
             await here.apply(sites.objects())
-            plan = await applying.plan_for(here.server, HERE, sites.objects()[1:], applying.Options())
+            plan = await applying.plan_for(here.server, HERE, sites.objects()[1:], applying.ApplyOptions())
             less = [each for each in sites.objects() if each["metadata"]["name"] != "numalign-agent"]
             await here.apply(less)
             with pytest.raises(Stopped, match="another deployer is at work"):

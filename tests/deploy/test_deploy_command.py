@@ -201,7 +201,22 @@ def test_a_server_that_is_not_there_is_named(deploy: Any, tmp_path: Path) -> Non
     (tmp_path / "config").write_text(yaml.safe_dump(config))
     found = deploy(f"apply --kubeconfig {tmp_path / 'config'}")
     assert found.exit_code == 1
-    assert found.stderr.startswith("numalign: get ")
+    assert found.stderr.startswith("numalign: Cluster http://127.0.0.1:9: cannot be asked: ")
+    assert "is this its kubeconfig?" in found.stderr
+
+
+@pytest.mark.parametrize("line", ["apply", "status", "validate", "remove"])
+def test_a_user_that_the_server_does_not_know_is_no_finding(
+    deploy: Any, cluster: Up, tmp_path: Path, line: str
+) -> None:
+    config = yaml.safe_load(cluster.kubeconfig.read_text())
+    for user in config["users"]:
+        user["user"] = {"token": "expired"}
+    (tmp_path / "config").write_text(yaml.safe_dump(config))
+    found = deploy(f"{line} --kubeconfig {tmp_path / 'config'}")
+    assert found.exit_code == 1
+    assert "401 Unauthorized" in found.stderr
+    assert "log in again" in found.stderr
 
 
 def test_what_is_not_ready_in_time_is_named_with_3(deploy: Any) -> None:

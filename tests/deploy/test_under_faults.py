@@ -65,7 +65,7 @@ async def wanted(here: Site) -> list[object]:
     refs: list[object] = []
 
     async def plan() -> None:
-        refs[:] = (await applying.plan_for(here.server, HERE, sites.objects(), applying.Options())).refs
+        refs[:] = (await applying.plan_for(here.server, HERE, sites.objects(), applying.ApplyOptions())).refs
 
     await repeated(plan)
     return refs

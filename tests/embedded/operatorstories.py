@@ -19,8 +19,8 @@ from numalign.deploy import values
 from numalign.deploy.apply.differences import is_within
 from numalign.deploy.model import Values
 from numalign.deploy.operator import agents, crds, fields, groups, kinds, plan, schedulers
-from numalign.deploy.operator.main import Operator, Setup
-from numalign.deploy.operator.plan import Options
+from numalign.deploy.operator.main import OperatorProcess, Setup
+from numalign.deploy.operator.plan import PlanOptions
 from numalign.deploy.release import Release
 from numalign.kube.client import Client
 from numalign.kube.leader import leading
@@ -49,8 +49,8 @@ NAMESPACE = "numalign-system"
 FAIR = Weather(calls=0.0, events=0.0, bindings=0.0)
 WORKER, CONTROL = "node-role.kubernetes.io/worker", "node-role.kubernetes.io/control-plane"
 VALUES = values.read(None)
-OPTIONS = Options(release=Release(namespace=NAMESPACE, manager=fields.MANAGER), values=VALUES)
-__all__ = ["Operator", "is_within"]
+OPTIONS = PlanOptions(release=Release(namespace=NAMESPACE, manager=fields.MANAGER), values=VALUES)
+__all__ = ["OperatorProcess", "is_within"]
 OPERATOR, SCHEDULER = kinds.OPERATOR, kinds.SCHEDULER
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
 
@@ -91,7 +91,7 @@ class Process:
         upstream = stage.embedded.access().dial
         assert upstream is not None
         self.proxy = Proxy(HERE, upstream, self._draw, weather)
-        self.now: Operator | None = None
+        self.now: OperatorProcess | None = None
         self.starts = 0
         self._task: asyncio.Task[None] | None = None
 
@@ -116,7 +116,7 @@ class Process:
             Client(access, clock=self._stage.clock) as elector,
         ):
             setup = Setup(options=self._stage.options, instance=self.name, identity=f"{self.name}-{self.starts}")
-            self.now = Operator(setup, client, elector)
+            self.now = OperatorProcess(setup, client, elector)
             await self.now.run()
 
     def stop(self) -> None:
@@ -146,7 +146,7 @@ class Stage:
     clock: Any
     draw: random.Random
     seed: int
-    options: Options = OPTIONS
+    options: PlanOptions = OPTIONS
     processes: list[Process] = field(default_factory=list)
     writes: list[str] = field(default_factory=list)
     """Requests of the operator that write, Leases excepted."""
@@ -313,7 +313,7 @@ async def _told(
     seed: int = 1,
     replicas: int = 1,
     weather: Weather = FAIR,
-    options: Options = OPTIONS,
+    options: PlanOptions = OPTIONS,
     own_definition: bool = False,
 ) -> Stage:
     clock = virtualtime.clock(random.Random(f"{seed}/clock"))
@@ -390,7 +390,7 @@ def encoded(tree: Tree) -> bytes:
     return msgspec.json.encode(tree)
 
 
-def with_values(**changes: Any) -> Options:
+def with_values(**changes: Any) -> PlanOptions:
     """Options with other values under the custom resources."""
     read: Values = values.read(changes)
     return structs.replace(OPTIONS, values=read)

@@ -165,7 +165,6 @@ def in_haste() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*before)
-        gc.unfreeze()
         logging.disable(logging.NOTSET)
 
 

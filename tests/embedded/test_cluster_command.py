@@ -194,7 +194,7 @@ def test_the_demo_leaves_the_very_cluster_that_it_showed(typed: Typed, tmp_path:
     _, pods = found.call("GET", "/api/v1/namespaces/default/pods")
     nodes = {pod["metadata"]["name"]: pod["spec"].get("nodeName") for pod in pods["items"]}
     (waiting,) = re.findall(r"explain pod (numa-test-\S+)", said)
-    assert code == 0
+    assert (code, f"export KUBECONFIG={kubeconfig}" in said) == (0, True)
     assert {name: node for name, node in nodes.items() if node} == bound
     assert nodes[waiting] is None
     again = typed("demo --keep")[1]

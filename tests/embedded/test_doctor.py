@@ -12,10 +12,11 @@ from msgspec import Struct, structs
 
 from numalign.api.errors import BadObject
 from numalign.api.nrt import publishers, wire
-from numalign.deploy.doctor import diagnosis, files, fixes
+from numalign.deploy.doctor import diagnosis, files, fixes, walk
 from numalign.deploy.doctor.checks import Severity
 from numalign.deploy.doctor.diagnosis import CHECKS, Diagnosis
 from numalign.kube import clock as clocks
+from numalign.kube.errors import Unauthorized
 from numalign.kubelet.machine import presets
 from numalign.kubelet.machine.machine import Device, DevicePlugin, HugePages, Machine
 from numalign.kubelet.versions import Minor
@@ -349,14 +350,14 @@ FAULTS: Final[dict[str, Fault]] = {
     ),
     "agent-not-ready": Fault(happens=agent_is_not_ready, seen="not ready: container agent ended with code 1: no such"),
     "startup-taint-left": Fault(nodes=(node(), tainted(node("n1"), publishers.STARTUP_TAINT))),
-    "scheduler-unserved": Fault(happens=wrong_name, seen="1 pods that wait for it: default/lost"),
+    "scheduler-unserved": Fault(happens=wrong_name, seen="has looked at pods that wait for it: default/lost"),
     "scheduler-profile-collision": Fault(happens=same_profile, seen=f"Deployment {HOME}/other"),
     "scheduler-lease-collision": Fault(happens=same_lease, seen=f"Deployment {HOME}/other"),
     "scheduler-without-election": Fault(happens=no_election, seen="2 replicas without leader election"),
     "scheduler-config-invalid": Fault(happens=bad_configuration, seen="profiles[0].schedulerName"),
     "scheduler-unavailable": Fault(happens=scheduler_without_room, seen="is on no node: Unschedulable: 0/"),
     "scheduler-leaderless": Fault(happens=abandoned_lease, seen="a renewed it 100 s ago"),
-    "pods-need-kube-scheduler": Fault(happens=claims, seen="1 pods use resource claims"),
+    "pods-need-kube-scheduler": Fault(happens=claims, seen="pods use resource claims"),
     "schedulers-mixed": Fault(happens=two_schedulers, seen="default-scheduler and numalign"),
     "program-versions-differ": Fault(happens=old_agents, seen="0.0.1 (DaemonSet"),
     "rbac-short": Fault(happens=fewer_rights, seen="may not create pods/binding"),
@@ -368,6 +369,7 @@ def test_a_healthy_cluster_has_no_finding() -> None:
     assert found.findings == ()
     assert set(found.judged) == set(CHECKS)
     assert found.nodes == 2
+    assert not found.is_void
 
 
 SECRETS: Final = {"tls": {"secretName": "cert"}, "extender": {"clientCaSecret": "ca"}}
@@ -421,6 +423,7 @@ def test_what_may_not_be_read_skips_its_checks_and_no_others() -> None:
     found = wards.examined(forbidden, (node(topology_policy="none"),))
     assert {"not-readable", "topology-policy-none"} <= ids(found)
     assert "rbac-short" in found.skipped
+    assert not found.is_void
     assert found.skipped["rbac-short"] == "deployments could not be read"
     assert not set(found.skipped) & set(found.judged)
 
@@ -458,7 +461,18 @@ def test_with_no_rights_at_all_the_doctor_says_so() -> None:
 
     found = wards.examined(refused)
     assert ids(found) == {"not-readable"}
+    assert found.is_void
     assert set(found.judged) == {"not-readable", "object-unreadable", "scheduler-leaderless"}
+
+
+def test_a_user_that_the_api_server_does_not_know_judges_nothing() -> None:
+    async def unknown(ward: Ward) -> None:
+        ward.answers("/api/v1/pods", {"kind": "Status", "status": "Failure", "reason": "Unauthorized"}, 401)
+        with pytest.raises(Unauthorized):
+            await ward.observed()
+        ward.replaced.clear()
+
+    assert not wards.examined(unknown).is_void
 
 
 def test_garbage_in_every_list_is_reported_object_by_object() -> None:
@@ -509,6 +523,21 @@ def test_one_refusal_of_the_proxy_stands_for_all_kubelets() -> None:
 
 
 # Which nodes are meant
+
+
+@pytest.mark.parametrize("seconds, state", [(20, "not known yet"), (70, "NO")])
+def test_a_young_pod_that_no_scheduler_has_looked_at_is_no_proof_of_a_scheduler(seconds: float, state: str) -> None:
+    texts = []
+
+    async def asked(ward: Ward) -> None:
+        ward.create(pod("lost", schedulerName="no-such-scheduler"))
+        await ward.clock.sleep(seconds)
+        observed = await ward.observed()
+        lost = next(each for each in observed.pods if each.metadata.name == "lost")
+        texts.append(walk.steps(observed, diagnosis.diagnose(observed), lost)[1])
+
+    wards.examined(asked)
+    assert (texts[0].is_open, bool(texts[0].findings)) == (state != "NO", state == "NO")
 
 
 def test_equal_faults_of_many_nodes_are_one_finding() -> None:

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 import yaml
 
-from numalign.simulator import registry as running
 from tests.embedded import clusters
 from tests.embedded.clusters import Up
 from tests.embedded.test_scheduler_process import PODS, REPORTS, free_port, page, scheduler
@@ -123,18 +122,6 @@ def test_a_live_scheduler_answers_with_what_it_knows(up: Up) -> None:
         assert code == 1
         assert "It would fit on node-0 without pod train-" in " ".join(text.split())
         assert "zone 0" in typed(up, f"topology node-0 --server http://127.0.0.1:{port}")[1]
-
-
-def test_the_demo_leaves_its_cluster_up_where_that_is_wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NUMALIGN_CLUSTERS", str(tmp_path))
-    command = clusters.numalign("demo --keep")
-    try:
-        ran = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
-        assert ran.returncode == 0, ran.stderr
-        assert f"export KUBECONFIG={tmp_path}/demo/kubeconfig" in ran.stdout
-        assert running.running("demo") is not None
-    finally:
-        running.end("demo")
 
 
 def test_a_pod_that_no_scheduler_serves_is_told_so_before_all_else(up: Up) -> None:

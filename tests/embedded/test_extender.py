@@ -322,6 +322,16 @@ def refused_by_size(url: str, keys: Keys, size: int) -> int:
         return connection.getresponse().status
 
 
+def asking(node: str, number: int) -> bytes:
+    """A request with one node more than that, each as short as can be."""
+    return b'{"Pod":{},"NodeNames":[' + f"{node},".encode() * number + f"{node}]}}".encode()
+
+
+def offering(number: int) -> bytes:
+    """A request for victims with so many candidates."""
+    return json.dumps({"Pod": {}, "NodeNameToMetaVictims": dict.fromkeys(map(str, range(number)))}).encode()
+
+
 def signed_elsewhere(folder: Path) -> tuple[Path, Path]:
     """Certificate and key of a client that another authority issued."""
     pair = certificates.authority("other", Validity.of(datetime.now(UTC))).issue_client("kube-scheduler")
@@ -359,6 +369,9 @@ def test_strangers_and_bad_requests_get_a_clear_status_and_the_extender_lives(tm
             "odd types": answers(url, keys, b'{"Pod":{"spec":{"containers":7}},"NodeNames":["a"]}'),
             "names that are none": answers(url, keys, b'{"Pod":{},"NodeNames":[7]}'),
             "too large": refused_by_size(url, keys, 100 << 20),
+            "too many values": answers(url, keys, asking("{}", extenderserver.MOST_VALUES)),
+            "too many nodes": answers(url, keys, asking('"a"', extenderserver.MOST_NODES)),
+            "too many candidates": answers(url, keys, offering(extenderserver.MOST_NODES + 1), path="/preempt"),
             "unknown verb": answers(url, keys, path="/evict"),
             "nothing bound": answers(url, keys, b"{}", path="/bind"),
             "no preemptor": answers(url, keys, b'{"NodeNameToMetaVictims":{}}', path="/preempt"),
@@ -370,7 +383,7 @@ def test_strangers_and_bad_requests_get_a_clear_status_and_the_extender_lives(tm
             ),
             "deep nesting": answers(url, keys, b'{"Pod":' + b"[" * 100_000, path="/preempt"),
         }
-        assert codes == {**dict.fromkeys(codes, 400), "too large": 413, "unknown verb": 404}
+        assert codes == {**dict.fromkeys(codes, 400), "too large": 413, "too many values": 413, "unknown verb": 404}
         unknown = b'{"Pod":{},"NodeNameToMetaVictims":{"nowhere":{"Pods":[{"UID":"x"}]}}}'
         assert answers(url, keys, unknown, path="/preempt") == 200
         assert answers(url, keys, b'{"Pod":{},"NodeNames":["nowhere"]}') == 200

@@ -692,6 +692,8 @@ def test_sch_8_a_replica_that_fits_nowhere_shows_and_is_degraded_after_ten_minut
         # N7: operands are watched after they were available.
         await stage.until(lambda: stage.state(SCHEDULER)[:2] == ("Progressing", "DeploymentIsUpdating"), 60)
         assert "2 of 3 replicas available" in stage.state(SCHEDULER)[2]
+        why = "is on no node: Unschedulable: 0/6 nodes are available: 6 node(s) were unschedulable"
+        await stage.until(lambda: why in stage.state(SCHEDULER)[2], 60)
         assert "2 of 3" in await stage.degraded("SchedulerNotReady", SCHEDULER, 660)
         await stage.clock.sleep(120)
         assert stage.state(SCHEDULER)[0] == "Degraded"

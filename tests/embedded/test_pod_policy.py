@@ -1,5 +1,5 @@
-"""The policy of examples/direct-mode-policy.yaml on a real API server: wrong annotations and forged decisions are
-refused when a pod is written, and everything that the scheduler accepts passes."""
+"""The policies for direct mode on a real API server: wrong annotations and forged decisions are refused when a pod is
+written, and everything that the scheduler accepts passes."""
 
 from __future__ import annotations
 
@@ -138,7 +138,11 @@ def test_a_wrong_annotation_is_refused_with_the_fields_name(
     assert message in answer["message"]
 
 
-def test_only_a_binding_writes_the_decision(guarded: RealServer) -> None:
+def test_with_wrong_annotations_refused_only_a_binding_writes_the_decision(guarded: RealServer) -> None:
+    only_a_binding_writes_the_decision(guarded)
+
+
+def only_a_binding_writes_the_decision(guarded: RealServer) -> None:
     forged = {directresult.RESULT: "{}"}
     assert guarded.call("POST", PODS, pod(forged))[0] == 403
     honest = pod({})

@@ -176,9 +176,9 @@ def test_bookings_that_all_hold_are_counted_in_one_question(monkeypatch: pytest.
     room, asked = CapacityService.room, list[float]()
 
     async def story(site: Site) -> None:
-        def counted(service: CapacityService, shapes: Sequence[AskedShape]) -> TogetherAnswer:
+        async def counted(service: CapacityService, shapes: Sequence[AskedShape]) -> TogetherAnswer:
             asked.append(site.clock.now())
-            return room(service, shapes)
+            return await room(service, shapes)
 
         site.template("small", cpus=8)
         for number in range(4):

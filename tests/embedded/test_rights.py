@@ -321,20 +321,20 @@ def operated(recorder: Recorder) -> None:
         stage.processes[0].stop()
         await stage.clock.sleep(60)
 
-    policies = operatorstories.with_values(networkPolicy={"enabled": True})
+    policies = operatorstories.with_values(networkPolicy={"enabled": True}, agent={"directMode": True})
     for recorder.streams_state in (True, False):
         operatorstories.told(plot, options=policies, own_definition=True)
 
 
 def test_the_operator_uses_exactly_its_own_rights(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
     ours: set[Sender] = set()
-    lives = operatorstories.Operator.__init__
+    lives = operatorstories.OperatorProcess.__init__
 
-    def noted(self: operatorstories.Operator, setup: Any, client: Client, elector: Client) -> None:
+    def noted(self: operatorstories.OperatorProcess, setup: Any, client: Client, elector: Client) -> None:
         ours.update((client.sender, elector.sender))
         lives(self, setup, client, elector)
 
-    monkeypatch.setattr(operatorstories.Operator, "__init__", noted)
+    monkeypatch.setattr(operatorstories.OperatorProcess, "__init__", noted)
     recorder.only = ours
     operated(recorder)
     assert recorder.beyond(rights.OPERATOR) == set()

@@ -24,6 +24,7 @@ LARGEST = {"agent": 60e6, "scheduler": 130e6}
 TARGETS = tuple(LARGEST)
 NEED_EXTRAS = (
     "numalign.placement.kernels.compiled",
+    "numalign.placement.kernels.machinecode",
     "numalign.process.kernelcache",
     "numalign.plan.machinecode",
     "numalign.dashboard.",

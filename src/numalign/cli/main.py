@@ -55,7 +55,7 @@ KIT: Final = {
 """With the help of a command whose code is not installed."""
 MISSING: Final = "`numalign {name}` is part of the development kit: install numalign-devkit"
 DEFAULT_COMPLETION: Final = ":0"
-"""Ends what kubectl is told, as its own completions end: where there is no word, the shell offers files."""
+"""Ends the answer to kubectl, as its own completions end: where there is no word, the shell offers files."""
 # The line after the command is the kit's to parse, options included.
 UNPARSED: Final = {"ignore_unknown_options": True, "allow_extra_args": True}
 

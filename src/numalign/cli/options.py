@@ -34,6 +34,21 @@ class Scope(StrEnum):
     POD = "pod"
 
 
+class TraceZones(StrEnum):
+    """NUMA zones that larger machines of a trace are taken to have."""
+
+    ONE = "1"
+    TWO = "2"
+    FOUR = "4"
+
+
+class RequestReading(StrEnum):
+    """How the requests of a trace are read: see `plan.replay.Requests`."""
+
+    LISTED = "listed"
+    GUARANTEED = "guaranteed"
+
+
 Machine = Annotated[
     str,
     typer.Option(metavar="NAME|FILE", help="A preset or a machine file; `numalign kubelet machines` lists presets."),

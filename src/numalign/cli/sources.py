@@ -28,9 +28,10 @@ if TYPE_CHECKING:
 
     from numalign.api.objects.pod import Pod
     from numalign.api.schedulerconfig.configuration import Configuration
+    from numalign.cli.results.podfiles import PriorityClass
     from numalign.cli.results.topology import ReportWriter
-    from numalign.kube import errors
     from numalign.kube.client import Client
+    from numalign.kube.errors import KubeError
     from numalign.kube.resources import Named, Target
     from numalign.kube.transport.auth import Access
     from numalign.scheduler.explain.serving import SchedulerSigns
@@ -159,7 +160,7 @@ def _refusal(status: int, body: bytes, access: ServerAccess) -> str:
     from numalign.kube import errors
 
     # Of a Status object, only the message is printed.
-    message = clipped(errors.on_one_line(errors.read_status(body).message))
+    message = errors.on_one_line(errors.read_status(body).message)
     is_stranger = status in (401, 403) and not access.token_file
     return f"{message}; give --token-file with a token that may see it" if is_stranger else message
 
@@ -328,8 +329,10 @@ def namespace(source: ClusterSource) -> str:
         raise BadObject("Cluster", "", "", f"cannot be asked: {problem}") from None
 
 
-def prioritised(source: ClusterSource, pods: list[Pod]) -> list[Pod]:
-    """Pods that are not of the cluster yet, with the priorities that its priority classes give them."""
+def prioritised(source: ClusterSource, pods: list[Pod], written: Sequence[PriorityClass] = ()) -> list[Pod]:
+    """Pods that are not of the cluster yet, with the priorities that its priority classes give them.
+
+    `written`: classes that are in the pods' files, which would be those of the cluster once they are applied."""
     from numalign.cli import output
     from numalign.cli.results import podfiles
     from numalign.kube import errors, lists
@@ -341,7 +344,7 @@ def prioritised(source: ClusterSource, pods: list[Pod]) -> list[Pod]:
             return []
 
     classes = asked_of(source.kubeconfig, source.context, ask) if source.is_cluster else []
-    found, unknown = podfiles.prioritised(pods, classes)
+    found, unknown = podfiles.prioritised(pods, [*classes, *written])
     for name in unknown:
         output.warn(f"priority class {name} is not known; the priority of its pods counts as 0")
     return found
@@ -362,8 +365,13 @@ def asked_of(kubeconfig: str, context: str, ask: Callable[[Client], Awaitable[T]
         with clock.event_loop_runner() as runner:
             return runner.run(asked())
     except errors.KubeError as problem:
-        server = f"{'https' if found.server.secure else 'http'}://{found.server.authority}"
-        raise BadObject("Cluster", server, "", f"cannot be asked: {problem}{_foreign(problem)}") from None
+        raise unanswered(found, problem) from None
+
+
+def unanswered(found: Access, problem: KubeError) -> BadObject:
+    """A call that failed, with the address of the API server and what to do."""
+    server = f"{'https' if found.server.secure else 'http'}://{found.server.authority}"
+    return BadObject("Cluster", server, "", f"cannot be asked: {problem}{_advice(problem)}")
 
 
 def _access(kubeconfig: str, context: str) -> Access:
@@ -383,12 +391,18 @@ def _access(kubeconfig: str, context: str) -> Access:
         raise BadObject("Kubeconfig", problem.name, problem.field, why) from None
 
 
-def _foreign(problem: errors.KubeError) -> str:
-    """A list of nodes is there on every API server."""
+def _advice(problem: KubeError) -> str:
     from numalign.kube import errors
 
-    is_missing = isinstance(problem, errors.NotFound) and problem.verb == "list" and not problem.status.reason
-    return "; is this a Kubernetes API server?" if is_missing else ""
+    match problem:
+        case errors.Unauthorized():
+            return "; log in again, or name another kubeconfig or --context: the API server does not know this user"
+        case errors.Unreachable():
+            return "; is the cluster up, and is this its kubeconfig?"
+        # A list of nodes is there on every API server.
+        case errors.NotFound(verb="list", status=status) if not status.reason:
+            return "; is this a Kubernetes API server?"
+    return ""
 
 
 def configuration(file: str) -> Configuration | None:

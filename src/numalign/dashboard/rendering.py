@@ -116,7 +116,7 @@ def part(request: Request, name: str, shown: Moment, **values: Any) -> HTMLRespo
 
 def notice(request: Request, status: int, title: str, text: str) -> HTMLResponse:
     """A page that says why there is no other one."""
-    return _bare(request, "notice", status, title=title, text=text)
+    return _bare(request, "notice", status, title=title, text=text, is_gone=status == 404)
 
 
 def sign_in(request: Request, then: str, problem: str = "", status: int = 200) -> HTMLResponse:

@@ -14,7 +14,27 @@ from msgspec import UNSET, Meta, Struct, UnsetType, structs
 LINUX: Final = {"kubernetes.io/os": "linux"}
 
 Fragment = dict[str, Any]
-Texts = dict[str, str]
+LabelKey = Annotated[
+    str,
+    Meta(
+        pattern=r"^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$",
+        max_length=317,
+    ),
+]
+LabelValue = Annotated[str, Meta(pattern=r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$", max_length=63)]
+AMOUNTS: Final = {
+    "type": "object",
+    "additionalProperties": {
+        "anyOf": [
+            {"type": "number"},
+            {"type": "string", "pattern": r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$"},
+        ]
+    },
+}
+Resources = Annotated[Fragment, Meta(extra_json_schema={"patternProperties": {"^(requests|limits)$": AMOUNTS}})]
+"""Of a container; `values` reads the amounts."""
+Labels = dict[LabelKey, LabelValue]
+Annotations = dict[LabelKey, str]
 Port = Annotated[int, Meta(ge=1, le=65535)]
 Seconds = Annotated[int, Meta(ge=1, le=86400)]
 Delay = Annotated[int, Meta(ge=0, le=86400)]
@@ -29,6 +49,15 @@ Folder = Annotated[str, Meta(pattern=r"^(/[^:]*[^:/])?$", max_length=1000)]
 HostFile = Annotated[str, Meta(pattern=r"^/[^:]*[^:/]$", max_length=1000)]
 Duration = Annotated[str, Meta(pattern=r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$")]
 OptionalDuration = Annotated[str, Meta(pattern=r"^(([0-9]+(\.[0-9]+)?(ms|s|m|h))+)?$")]
+WORD: Final = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+REPOSITORY: Final = rf"{WORD}(?:/{WORD})*"
+TAG: Final = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
+"""Parts of an image reference, as container runtimes read them."""
+HOST: Final = r"(?:[A-Za-z0-9](?:[-A-Za-z0-9.]*[A-Za-z0-9])?|\[[0-9a-fA-F:]+\])(?::[0-9]{1,5})?"
+Registry = Annotated[str, Meta(pattern=rf"^({HOST}(?:/{REPOSITORY})?)?$", max_length=255)]
+"""A host and, for mirrors, a path; or empty."""
+Repository = Annotated[str, Meta(pattern=rf"^{REPOSITORY}$", max_length=255)]
+OptionalTag = Annotated[str, Meta(pattern=rf"^({TAG})?$")]
 Digest = Annotated[str, Meta(pattern=r"^(sha256:[0-9a-f]{64})?$")]
 PullPolicy = Literal["Always", "IfNotPresent", "Never"]
 DnsPolicy = Literal["", "ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"]
@@ -43,10 +72,10 @@ class Part(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fie
 
 
 class Image(Part, frozen=True, kw_only=True):
-    registry: str = "localhost"
+    registry: Registry = "localhost"
     """`global.imageRegistry` replaces it."""
-    repository: str
-    tag: str = ""
+    repository: Repository
+    tag: OptionalTag = ""
     """Empty: `global.imageTag`, else the version of the program."""
     digest: Digest = ""
     """Stands instead of the tag."""
@@ -58,8 +87,8 @@ class Image(Part, frozen=True, kw_only=True):
 class Global(Struct, frozen=True, kw_only=True, rename="camel"):
     """Shared with other charts where this one is a part of a larger one, so it may have more fields."""
 
-    image_registry: str = ""
-    image_tag: str = ""
+    image_registry: Registry = ""
+    image_tag: OptionalTag = ""
     image_pull_secrets: list[str] = []
 
 
@@ -74,7 +103,7 @@ class Namespace(Part, frozen=True, kw_only=True):
     """Helm has `--create-namespace`, which cannot set labels."""
     pod_security: Literal["", "privileged", "baseline", "restricted"] = "privileged"
     """The agent mounts folders of the host, which `baseline` forbids."""
-    labels: Texts = {}
+    labels: Labels = {}
 
 
 class Rbac(Part, frozen=True, kw_only=True):
@@ -85,7 +114,7 @@ class ServiceAccount(Part, frozen=True, kw_only=True):
     create: bool = True
     name: Subdomain = ""
     """Empty: the name of the component."""
-    annotations: Texts = {}
+    annotations: Annotations = {}
 
 
 class Probe(Part, frozen=True, kw_only=True):
@@ -115,17 +144,17 @@ class Pods(Part, frozen=True, kw_only=True):
 
     verbosity: Annotated[int, Meta(ge=0, le=10)] = 2
     log_format: LogFormat = "text"
-    node_selector: Texts = msgspec.field(default_factory=lambda: dict(LINUX))
+    node_selector: Labels = msgspec.field(default_factory=lambda: dict(LINUX))
     affinity: Fragment = {}
     host_network: bool = False
     dns_policy: DnsPolicy = ""
     """Empty: ClusterFirstWithHostNet in the network of the host, else that of Kubernetes."""
     security_context: Fragment = msgspec.field(default_factory=_container_security)
     service_account: ServiceAccount = ServiceAccount()
-    annotations: Texts = {}
+    annotations: Annotations = {}
     """Of the workload."""
-    pod_annotations: Texts = {}
-    pod_labels: Texts = {}
+    pod_annotations: Annotations = {}
+    pod_labels: Labels = {}
     termination_grace_period_seconds: Delay = 30
     extra_args: list[str] = []
     extra_env: list[Fragment] = []
@@ -204,7 +233,7 @@ class Recording(Part, frozen=True, kw_only=True):
 
 class Service(Part, frozen=True, kw_only=True):
     enabled: bool = True
-    annotations: Texts = {}
+    annotations: Annotations = {}
 
 
 class Scheduler(Pods, frozen=True, kw_only=True):
@@ -241,7 +270,7 @@ class Scheduler(Pods, frozen=True, kw_only=True):
     tls: Tls = Tls()
     service: Service = Service()
     image: Image = Image(repository="numalign/scheduler")
-    resources: Fragment = msgspec.field(default_factory=lambda: {"requests": {"cpu": "100m", "memory": "256Mi"}})
+    resources: Resources = msgspec.field(default_factory=lambda: {"requests": {"cpu": "100m", "memory": "256Mi"}})
     tolerations: list[Fragment] = msgspec.field(
         default_factory=lambda: [{"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}]
     )
@@ -271,7 +300,7 @@ class NodeGroup(Part, frozen=True, kw_only=True):
     """Nodes with settings of their own. What is not set is as in `agent`; the node selector is added to that one."""
 
     name: GroupName
-    node_selector: Texts = {}
+    node_selector: Labels = {}
     tolerations: list[Fragment] | UnsetType = UNSET
     affinity: Fragment | UnsetType = UNSET
     preset: Preset | UnsetType = UNSET
@@ -286,10 +315,10 @@ class NodeGroup(Part, frozen=True, kw_only=True):
     exclude: Fragment | UnsetType = UNSET
     remove_startup_taint: bool | UnsetType = UNSET
     direct_mode: bool | UnsetType = UNSET
-    resources: Fragment | UnsetType = UNSET
+    resources: Resources | UnsetType = UNSET
     extra_args: list[str] | UnsetType = UNSET
-    pod_annotations: Texts | UnsetType = UNSET
-    pod_labels: Texts | UnsetType = UNSET
+    pod_annotations: Annotations | UnsetType = UNSET
+    pod_labels: Labels | UnsetType = UNSET
 
 
 class Agent(Pods, frozen=True, kw_only=True):
@@ -314,12 +343,14 @@ class Agent(Pods, frozen=True, kw_only=True):
     direct_mode: bool = False
     """Decisions of direct mode are enforced, where the kubelet's managers are off and the runtime has NRI."""
     nri_socket: HostFile = "/var/run/nri/nri.sock"
+    decision_policy: bool = True
+    """With direct mode, only the scheduler may write decisions; Kubernetes 1.32 and newer."""
     own_report_policy: bool = True
     """An agent may write the report of its own node alone; Kubernetes 1.32 and newer."""
     bind_address: str = "0.0.0.0"
     port: Port = 10261
     image: Image = Image(repository="numalign/agent")
-    resources: Fragment = msgspec.field(
+    resources: Resources = msgspec.field(
         default_factory=lambda: {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "128Mi"}}
     )
     tolerations: list[Fragment] = msgspec.field(default_factory=lambda: [{"operator": "Exists"}])
@@ -341,7 +372,7 @@ class Gc(Pods, frozen=True, kw_only=True):
     bind_address: str = "0.0.0.0"
     port: Port = 10262
     image: Image = Image(repository="numalign/agent")
-    resources: Fragment = msgspec.field(
+    resources: Resources = msgspec.field(
         default_factory=lambda: {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "128Mi"}}
     )
     tolerations: list[Fragment] = []
@@ -366,7 +397,7 @@ class Operator(Part, frozen=True, kw_only=True):
 
 class NetworkPolicy(Part, frozen=True, kw_only=True):
     enabled: bool = False
-    api_server_ports: list[Port] = msgspec.field(default_factory=lambda: [443, 6443])
+    api_server_ports: Annotated[list[Port], Meta(min_length=1)] = msgspec.field(default_factory=lambda: [443, 6443])
     kubelet_port: Port = 10250
     """For agents with configz."""
     dns: bool = True
@@ -378,7 +409,7 @@ class Monitor(Part, frozen=True, kw_only=True):
     """Rendered where the cluster has the API monitoring.coreos.com/v1."""
 
     enabled: bool = False
-    labels: Texts = {}
+    labels: Labels = {}
     interval: OptionalDuration = ""
     scrape_timeout: OptionalDuration = ""
     relabelings: list[Fragment] = []
@@ -395,7 +426,7 @@ class ServiceMonitor(Monitor, frozen=True, kw_only=True):
 
 class PrometheusRule(Part, frozen=True, kw_only=True):
     enabled: bool = False
-    labels: Texts = {}
+    labels: Labels = {}
     additional_rules: list[Fragment] = []
 
 
@@ -403,8 +434,8 @@ class GrafanaDashboard(Part, frozen=True, kw_only=True):
     """A ConfigMap with a dashboard, for the sidecar of Grafana's chart, which finds it by a label."""
 
     enabled: bool = False
-    labels: Texts = msgspec.field(default_factory=lambda: {"grafana_dashboard": "1"})
-    annotations: Texts = {}
+    labels: Labels = msgspec.field(default_factory=lambda: {"grafana_dashboard": "1"})
+    annotations: Annotations = {}
 
 
 class CriticalPodsQuota(Part, frozen=True, kw_only=True):
@@ -426,8 +457,8 @@ class Values(Part, frozen=True, kw_only=True):
     name_override: OptionalLabel = ""
     fullname_override: OptionalLabel = ""
     namespace_override: OptionalLabel = ""
-    common_labels: Texts = {}
-    common_annotations: Texts = {}
+    common_labels: Labels = {}
+    common_annotations: Annotations = {}
     global_: Global = msgspec.field(default=Global(), name="global")
     crds: Crds = Crds()
     namespace: Namespace = Namespace()

@@ -1,7 +1,7 @@
 """The order in which kinds of objects are created: a namespace before its content, rights before the programs.
 
 `render` prints objects in this order and `apply` applies them in it. Removal goes the other way, so that a program that
-is told to stop still has its rights and can release its Lease."""
+stops still has its rights and can release its Lease."""
 
 from typing import Final
 

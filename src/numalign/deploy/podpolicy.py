@@ -1,9 +1,12 @@
-"""The ValidatingAdmissionPolicy about pods for direct mode: wrong annotations are refused when a pod is created.
+"""The ValidatingAdmissionPolicies about pods for direct mode: who writes decisions, and what is refused at creation.
 
-`objects` renders it with the scheduler, and `tools/rbacmanifest.py` writes it to examples/direct-mode-policy.yaml. CEL
-cannot read JSON, so the policy looks for the fields by regular expressions and refuses what is surely wrong; the
-scheduler checks everything else, and names the field. Only the scheduler writes the decision on a pod, with a
-Binding."""
+The agent gives a container the CPUs and devices that the decision on its pod names. Only the scheduler writes it, with
+a Binding, and `decisions` keeps it so: without this policy, users who may change pods could give themselves devices.
+`objects` renders it with agents in direct mode.
+
+`manifest` also refuses wrong annotations. CEL cannot read JSON, so it looks for the fields by regular expressions and
+refuses what is surely wrong; the scheduler checks everything else, and names the field. `objects` renders it with the
+scheduler, and `tools/rbacmanifest.py` writes it to examples/direct-mode-policy.yaml."""
 
 from __future__ import annotations
 
@@ -33,16 +36,27 @@ ANNOTATIONS: Final = {
 }
 
 
-def manifest(name: str = NAME) -> list[dict[str, Any]]:
-    """The policy and its binding."""
-    pods = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["pods"]}
+def decisions(name: str) -> list[dict[str, Any]]:
+    """The policy that keeps decisions as the scheduler wrote them, and its binding."""
     policy = {
         "failurePolicy": "Fail",
-        "matchConstraints": {"resourceRules": [pods]},
-        "matchConditions": [{"name": "annotated", "expression": _annotated()}],
+        # Annotations can be changed with the status, too.
+        "matchConstraints": _constraints("pods", "pods/status"),
+        "matchConditions": [{"name": "decided", "expression": _annotated([directresult.RESULT])}],
+        "variables": _VERSIONS,
+        "validations": [_decision()],
+    }
+    return _with_binding(name, policy)
+
+
+def manifest(name: str = NAME) -> list[dict[str, Any]]:
+    """The policy and its binding."""
+    policy = {
+        "failurePolicy": "Fail",
+        "matchConstraints": _constraints("pods"),
+        "matchConditions": [{"name": "annotated", "expression": _annotated((*directspec.SPECS, directresult.RESULT))}],
         "variables": [
-            {"name": "now", "expression": _annotations("object")},
-            {"name": "before", "expression": f"oldObject != null ? {_annotations('oldObject')} : {{}}"},
+            *_VERSIONS,
             *(
                 {"name": variable, "expression": f"variables.now[?'{annotation}'].orValue('')"}
                 for variable, annotation in ANNOTATIONS.items()
@@ -66,6 +80,15 @@ def manifest(name: str = NAME) -> list[dict[str, Any]]:
             _decision(),
         ],
     }
+    return _with_binding(name, policy)
+
+
+def _constraints(*resources: str) -> dict[str, Any]:
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": [*resources]}
+    return {"resourceRules": [rule]}
+
+
+def _with_binding(name: str, policy: dict[str, Any]) -> list[dict[str, Any]]:
     binding = {"policyName": name, "validationActions": ["Deny"]}
     return [
         {"apiVersion": ADMISSION, "kind": kind, "metadata": {"name": name}, "spec": spec}
@@ -77,11 +100,17 @@ def _annotations(of: str) -> str:
     return f"(has({of}.metadata.annotations) ? {of}.metadata.annotations : {{}})"
 
 
-def _annotated() -> str:
+def _annotated(names: Collection[str]) -> str:
     """Other pods cost no more than this."""
-    names = ", ".join(f"'{name}'" for name in (*directspec.SPECS, directresult.RESULT))
+    listed = ", ".join(f"'{name}'" for name in names)
     old = f"(oldObject != null && '{directresult.RESULT}' in {_annotations('oldObject')})"
-    return f"[{names}].exists(n, n in {_annotations('object')}) || {old}"
+    return f"[{listed}].exists(n, n in {_annotations('object')}) || {old}"
+
+
+_VERSIONS: Final = [
+    {"name": "now", "expression": _annotations("object")},
+    {"name": "before", "expression": f"oldObject != null ? {_annotations('oldObject')} : {{}}"},
+]
 
 
 def _field(variable: str, name: str = "") -> str:

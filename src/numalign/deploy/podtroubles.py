@@ -1,19 +1,21 @@
 """Why a pod is not ready, from what its status says. Pure.
 
-The deployer says it of the pods that it waits for, and the doctor of agents and schedulers. The status has the cause of
-most troubles: an image that cannot be pulled, a program that ends (containers of ours keep the end of their log for
-that), a pod that fits on no node. A pod that is still being started has no trouble yet."""
+The deployer says it of the pods that it waits for, the operator of its operands, and the doctor of agents and
+schedulers. The status has the cause of most troubles: an image that cannot be pulled, a program that ends (containers
+of ours keep the end of their log for that), a pod that fits on no node. A pod that is still being started has no
+trouble yet."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 from msgspec import field
 
 from numalign.api.decode.structs import Wire
 from numalign.api.objects.pod import ContainerState, ContainerStatus, ContainerTerminated, Pod, PodStatus
 from numalign.kube import resources
+from numalign.kube.request import Selection
 from numalign.kube.resources import Resource
 
 
@@ -56,6 +58,12 @@ PULLED_IN_VAIN: Final = "ErrImagePull: "
 """Before the cause, in the message of a kubelet that pauses before it pulls again."""
 QUOTED: Final = 240
 """Characters of a message, at most."""
+
+
+def its_pods(workload: dict[str, Any]) -> Selection:
+    """The pods of a Deployment or DaemonSet."""
+    labels = workload["spec"]["selector"].get("matchLabels") or {}
+    return Selection(labels=",".join(f"{key}={value}" for key, value in sorted(labels.items())))
 
 
 def trouble(pod: WatchedPod) -> str:

@@ -134,6 +134,7 @@ CUSTOM: Final = "nodetopology.openshift.io"
 ADMISSION_POLICIES: Final = ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
 APPLY: Final = ("get", "create", "patch")
 """To apply an object that may not exist yet, and to see first whose it is."""
+POLICIES: Final = (f"{OPERANDS[0]}-own-report", f"{OPERANDS[0]}-decisions")
 OPERATOR: Final = (
     Right(CUSTOM, ("numaresourcesoperators", "numaresourcesschedulers"), LOOK),
     Right(CUSTOM, ("numaresourcesoperators/status", "numaresourcesschedulers/status"), ("patch",)),
@@ -160,7 +161,7 @@ OPERATOR: Final = (
     Right(GROUP, ("roles", "rolebindings"), (*APPLY, "delete"), namespace="default", names=OPERANDS[:1]),
     Right(GROUP, ("clusterroles", "clusterrolebindings"), APPLY, names=OPERANDS),
     Right(GROUP, ("clusterroles", "clusterrolebindings"), ("delete",), names=OPERANDS[:1]),
-    Right("admissionregistration.k8s.io", ADMISSION_POLICIES, (*APPLY, "delete"), names=(f"{OPERANDS[0]}-own-report",)),
+    Right("admissionregistration.k8s.io", ADMISSION_POLICIES, (*APPLY, "delete"), names=POLICIES),
     Right("apiextensions.k8s.io", ("customresourcedefinitions",), APPLY, names=(f"{REPORTS[0]}.{wire.GROUP}",)),
     Right(wire.GROUP, REPORTS, ("list", "delete")),
     # About the custom resources, which have no namespace, and about the lease.

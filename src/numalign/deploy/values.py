@@ -6,12 +6,13 @@ names the field and what is allowed there."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
-from msgspec import inspect
+from msgspec import UNSET, inspect
 
 from numalign.api import errors
 from numalign.api.decode import fields
@@ -95,12 +96,18 @@ def _check(field: Field, info: inspect.Type) -> None:
         case inspect.StructType():
             _check_struct(field, info)
         case inspect.ListType():
-            for item in fields.items(field):
+            items = list(fields.items(field))
+            if len(items) < (info.min_length or 0):
+                raise field.bad("an empty list; leave the field out for its default")
+            for item in items:
                 _check(item, info.item_type)
         case inspect.DictType():
-            for _, value in fields.entries(field):
+            for key, value in fields.entries(field):
+                _check_scalar(Field(key, field.path, field.kind, field.source), info.key_type)
                 if value.given:
                     _check(value, info.value_type)
+        case inspect.Metadata():
+            _check(field, info.type)
         case _:
             _check_scalar(field, info)
 
@@ -149,6 +156,11 @@ def _pattern(annotated: Any) -> str:
 NAME: Final = "a name of small letters, digits and dashes"
 NAME_WITH_DOTS: Final = "a name of small letters, digits, dashes and dots"
 PATH: Final = "an absolute path without a slash at its end"
+REGISTRY: Final = (
+    "a registry; write a host like registry.example.com:5000/team, without https:// and a slash at its end"
+)
+IMAGE: Final = "the name of an image without registry and tag, such as numalign/agent"
+TAG: Final = "a tag of up to 128 letters, digits, dots, dashes and underscores"
 TIME: Final = "a length of time; write one like 15s or 1m30s"
 WORDS: Final = {
     _pattern(model.Label): NAME,
@@ -159,9 +171,15 @@ WORDS: Final = {
     _pattern(model.Folder): PATH,
     _pattern(model.Duration): TIME,
     _pattern(model.OptionalDuration): TIME,
+    _pattern(model.Registry): REGISTRY,
+    _pattern(model.Repository): IMAGE,
+    _pattern(model.OptionalTag): TAG,
+    _pattern(model.LabelKey): "the key of a label or annotation; write one like example.com/team",
+    _pattern(model.LabelValue): "the value of a label; use letters, digits, inner dots, dashes and underscores",
     _pattern(model.Digest): "a digest; write sha256: and 64 hexadecimal digits",
 }
 DEFAULTS: Final[Mapping[str, Any]] = plain(Values())
+STOCK: Final = Lease(schedulerfile.STOCK_NAMESPACE, configuration.STOCK_LEASE)
 SOME_LEASE: Final = Lease("default", "numalign")
 """For a configuration that is only checked."""
 
@@ -183,6 +201,21 @@ def _contradictions(values: Values) -> Iterator[tuple[str, str]]:
             yield f"{name}.enabled", f"the operator runs the {name}; set it to false, or operator.enabled"
     yield from _of_the_scheduler(values.scheduler)
     yield from _of_the_agent(values.agent)
+    amounts = {"scheduler": values.scheduler.resources, "gc": values.gc.resources, "agent": values.agent.resources}
+    own = {f"agent.nodeGroups[{index}]": group.resources for index, group in enumerate(values.agent.node_groups)}
+    for place, resources in (amounts | own).items():
+        if resources is not UNSET:
+            yield from _of_resources(Field(resources, f"{place}.resources", KIND, ""))
+
+
+def _of_resources(given: Field) -> Iterator[tuple[str, str]]:
+    """The API server's own words for a wrong amount quote the whole object."""
+    for kind in ("requests", "limits"):
+        for _, amount in fields.entries(given.at(kind)):
+            try:
+                fields.amount(amount)
+            except BadObject as problem:
+                yield problem.field, problem.why
 
 
 def _of_the_scheduler(settings: Scheduler) -> Iterator[tuple[str, str]]:
@@ -192,6 +225,12 @@ def _of_the_scheduler(settings: Scheduler) -> Iterator[tuple[str, str]]:
         yield "scheduler.replicas", "more than one needs leader election, which scheduler.config turns off"
     if settings.mode == "secondary" and EVERYBODY in [each.get("schedulerName") for each in config["profiles"]]:
         yield "scheduler.mode", f"{EVERYBODY} is kube-scheduler's; to replace kube-scheduler, set the mode to only"
+    if settings.mode == "secondary" and schedulerfile.lease(config) == STOCK:
+        yield (
+            "scheduler.leaderElection.resourceName",
+            f"{STOCK.namespace}/{STOCK.name} is the lease of kube-scheduler, behind which this scheduler would wait "
+            "for ever; leave the field out, or set the mode to only",
+        )
     if tls.secret_name and tls.cert_manager.enabled:
         yield "scheduler.tls", "secretName and certManager.enabled exclude each other"
     if asked and not (tls.secret_name or tls.cert_manager.enabled):
@@ -210,6 +249,15 @@ def _of_the_agent(agent: Agent) -> Iterator[tuple[str, str]]:
     for name in names:
         if names.count(name) > 1:
             yield "agent.nodeGroups", f"two groups have the name {name}"
+    nodes: dict[str, str] = {}
+    for group, settings in zip(agent.node_groups, model.groups(agent), strict=False):
+        selected = json.dumps([settings.node_selector, settings.affinity], sort_keys=True)
+        if (other := nodes.setdefault(selected, group.name)) != group.name:
+            yield (
+                "agent.nodeGroups",
+                f"{other} and {group.name} select the same nodes, and two agents would write one report; give them "
+                "different values of nodeSelector",
+            )
     for index, settings in enumerate(model.groups(agent)):
         if settings.exclude and settings.mode == "own":
             where = f"agent.nodeGroups[{index}]" if agent.node_groups else "agent"

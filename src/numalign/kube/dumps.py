@@ -27,7 +27,7 @@ class Typed(Wire, frozen=True):
     kind: str = ""
 
 
-class _List(Typed, frozen=True):
+class _ListFile(Typed, frozen=True):
     items: list[Raw] | None = None
 
 
@@ -75,7 +75,7 @@ def objects(text: bytes, name: str, odd: list[str]) -> Iterator[tuple[Typed, byt
     objects."""
     for raw, place in documents(unpacked(text, name), name):
         try:
-            found = msgspec.json.decode(raw, type=_List, strict=True)
+            found = msgspec.json.decode(raw, type=_ListFile, strict=True)
         except decode.UNREADABLE as problem:
             raise errors.BadObject("File", place, "", f"is not a list of objects: {problem}") from None
         # A single object is a list of one; items of a typed list need not name their kind.

@@ -47,7 +47,7 @@ from numalign.placement.kernels.block import Kernel
 from numalign.placement.reference.flavour import ReferenceFlavour
 from numalign.placement.settings import Settings
 from numalign.placement.verdicts.verdicts import VerdictTable
-from numalign.placement.view import FreeDevices, NodeView
+from numalign.placement.view import FreeDevices, NodeView, Taken
 
 PODS: Final = "pods"
 MOST_PODS: Final = 1 << 30
@@ -239,6 +239,10 @@ class Engine:
         """The node as it is now, as plain data; None: there is no such node."""
         self.flavour.refresh()
         return view.of(self.columns, node) if node in self.columns.rows else None
+
+    def taken(self, decision: Decision) -> tuple[Taken, ...]:
+        """What kubelets pin for the pod of a decision of this engine, by zone."""
+        return view.taken(self.columns, decision.node, decision.entries)
 
     def free_devices(self) -> dict[str, FreeDevices]:
         """By extended resource, how its free devices lie in the zones of all nodes."""

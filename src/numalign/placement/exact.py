@@ -131,7 +131,7 @@ class ExactFlavour:
 
     def follow(self, shape: Shape) -> VerdictTable:
         """The table of the shape; searches are counted anew, for the next pod."""
-        self.mirror.refresh()
+        self.refresh()
         self._searches = 0
         return self.table(shape)
 
@@ -170,6 +170,9 @@ class ExactFlavour:
 
     def refresh(self) -> None:
         self.mirror.refresh()
+        measure = self.evaluation.fragmentation
+        if measure is not None and measure.follows_nodes():
+            self.verdicts.forget_answers()
 
     def either(self, exact: Callable[[ExactFlavour], T], reference: Callable[[ReferenceFlavour], T]) -> T:
         return exact(self)

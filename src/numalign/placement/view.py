@@ -1,18 +1,21 @@
 """One node as plain data at one moment: what its zones and the node as a whole offer, and what is free.
 
-`Engine.view` makes it for pages and commands, which must not hold on to live state. Amounts are CPUs, bytes and devices
+`Engine.view` makes it for pages and commands, which must not hold on to live state; `Engine.taken` makes the same of
+what one decision charges. Amounts are CPUs, bytes and devices
 by zone, and thousandths of a CPU for the node as a whole; `free` has every known pod charged. `free_devices` is the
 same of all nodes together, for metrics."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from msgspec import Struct
 
 from numalign.api.nrt.topologymanager import Policy, Scope
+from numalign.kubelet.topologymanager import mask
 from numalign.placement.columns.columns import Columns
+from numalign.placement.columns.holdings import Entry
 from numalign.placement.columns.noderules import NodeRules
 from numalign.placement.columns.resources import CPU
 
@@ -45,6 +48,14 @@ class NodeView(Struct, frozen=True, kw_only=True):
     """Whether the zones of some charge are not known exactly."""
 
 
+class Taken(Struct, frozen=True):
+    """An amount of a resource that a pod takes in these zones together; in several, it may lie in any of them."""
+
+    resource: str
+    amount: int
+    zones: tuple[int, ...]
+
+
 class FreeDevices(Struct, frozen=True):
     """The devices of one extended resource in the NUMA zones of all nodes that report."""
 
@@ -73,6 +84,15 @@ def free_devices(columns: Columns) -> dict[str, FreeDevices]:
             stranded=int(left[offers & without_cpus].sum()),
         )
     return found
+
+
+def taken(columns: Columns, node: str, entries: Iterable[Entry]) -> tuple[Taken, ...]:
+    rules = columns.rules(columns.rows[node])
+    zones, names = rules.zones if rules else (), columns.resources.names
+    return tuple(
+        Taken(names[each.column], each.amount, tuple(zones[place] for place in mask.members(each.zones)))
+        for each in entries
+    )
 
 
 def of(columns: Columns, name: str) -> NodeView:

@@ -5,13 +5,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import FunctionType
 from typing import Any, Final
 
 import numba
-from numba.extending import register_jitable
 
-from numalign.placement.kernels.compiled import fingerprint
+from numalign.placement.kernels import machinecode
 from numalign.plan import packing
 
 
@@ -44,14 +42,11 @@ def _entry(fingerprint: int) -> Any:
 def _compiled(function: Callable[..., int]) -> Any:
     """Machine code is kept for the next process, except where numba has no folder to write to, such as in a pod whose
     root file system is read-only."""
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
     try:
-        return numba.njit(cache=True, **options)(function)
+        return numba.njit(cache=True, **machinecode.OPTIONS)(function)
     except RuntimeError:
-        return numba.njit(**options)(function)
+        return numba.njit(**machinecode.OPTIONS)(function)
 
 
-for _function in [each for each in vars(packing).values() if isinstance(each, FunctionType)]:
-    if _function.__module__ == packing.__name__:
-        register_jitable(_function)
-replay: Final[Any] = _entry(fingerprint((packing,)))
+machinecode.register((packing,))
+replay: Final[Any] = _entry(machinecode.fingerprint((packing,)))

@@ -1,18 +1,18 @@
 """Nodes and pods of a trace as a cluster knows them: machines with NUMA zones, their reports, and pods with requests.
 
-`zoned` calls `nodes` and `pod`. Which machines have several zones is an assumption (`has_zones`): a machine counts as
-one with two sockets if it has as many CPUs as such servers have. What a machine offers is split evenly among its zones;
-the CPUs that its kubelet reserves come on top."""
+`zoned` calls `nodes` and `pod`; the embedded cluster and the lab run kubelets on `hardware`. Which machines have
+several zones is an assumption (`has_zones`): a machine counts as one with two sockets if it has as many CPUs as such
+servers have. What a machine offers is split evenly among its zones; the CPUs that its kubelet reserves come on top."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct, structs
 
-from numalign.api.decode import decode, quantity
+from numalign.api.decode import cpuset, decode, quantity
 from numalign.api.decode.quantity import NANO
 from numalign.api.nrt import normalise
 from numalign.api.nrt.nodetopology import NodeTopology
@@ -21,7 +21,7 @@ from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.node import Node, NodeStatus
 from numalign.api.objects.pod import Pod
 from numalign.api.objects.resourcenames import MEMORY
-from numalign.kubelet import predicates, start
+from numalign.kubelet import configuration, predicates, start
 from numalign.kubelet.machine.machine import Core, Device, DevicePlugin, Machine, Zone
 from numalign.kubelet.report import report
 from numalign.kubelet.settings import Settings
@@ -50,6 +50,17 @@ class Place(Struct, frozen=True):
     topology: NodeTopology
 
 
+class Hardware(Struct, frozen=True):
+    """What the kubelet of a node runs on, and its KubeletConfiguration."""
+
+    machine: Machine
+    configuration: Mapping[str, Any]
+
+    @property
+    def settings(self) -> Settings:
+        return configuration.read(self.configuration, "trace", self.machine)
+
+
 def has_zones(node: TraceNode) -> bool:
     return node.gpus > 1 and (node.cpu_milli in TWO_SOCKETS or (node.cpu_milli, node.gpus) == PHYSICAL)
 
@@ -61,11 +72,15 @@ def nodes(listed: Sequence[TraceNode], zones: int, policy: Policy) -> list[Place
 
 def pod(shape: Shape, *, pinned: bool) -> Pod:
     """A pod that asks for this. `pinned`: it is Guaranteed, so that kubelets pin its CPUs; it has to ask for memory."""
+    return decode.decode(Pod, {"metadata": {"name": "pod", "uid": "pod"}, "spec": spec(shape, pinned=pinned)})
+
+
+def spec(shape: Shape, *, pinned: bool) -> dict[str, Any]:
+    """The spec of such a pod."""
     amounts = {"cpu": f"{shape.cpu_milli}m", "memory": f"{max(1, shape.memory_mib)}Mi"}
     gpus = {GPU: str(shape.gpus)} if shape.gpus else {}
     resources = {"requests": amounts | gpus, "limits": amounts | gpus if pinned else gpus}
-    spec = {"containers": [{"name": "main", "resources": resources}]}
-    return decode.decode(Pod, {"metadata": {"name": "pod", "uid": "pod"}, "spec": spec})
+    return {"containers": [{"name": "main", "image": "none", "resources": resources}]}
 
 
 def named(made: Pod, name: str) -> Pod:
@@ -92,25 +107,37 @@ def _named(node: TraceNode, place: Place) -> Place:
     return Place(structs.replace(place.node, metadata=metadata), structs.replace(place.topology, node=node.name))
 
 
+def hardware(node: TraceNode, zones: int, policy: Policy) -> Hardware:
+    """Of the node, if larger machines have so many zones."""
+    return _hardware(structs.replace(node, name=""), zones, policy)
+
+
 @lru_cache(maxsize=256)
 def _place(node: TraceNode, zones: int, policy: Policy) -> Place:
-    machine = _machine(node, zones if has_zones(node) else 1)
-    reserved = [zone.cores[0] for zone in machine.zones]
-    cpus = [cpu for core in reserved for cpu in core.cpus]
-    settings = Settings(
-        topology_policy=policy,
-        cpu_policy="static",
-        reserved_cpus=sum(1 << cpu for cpu in cpus),
-        reserved={"cpu": CPU * len(cpus)},
-        max_pods=MOST_PODS,
-    )
-    kubelet = start.start(machine, settings)
+    made = _hardware(node, zones, policy)
+    kubelet = start.start(made.machine, made.settings)
     offered = predicates.allocatable(kubelet, kubelet.initial())
     amounts = {resource: quantity.of(amount) for resource, amount in offered.items()}
     amounts |= {"cpu": quantity.parse(f"{node.cpu_milli}m"), "pods": quantity.of(MOST_PODS)}
     status = NodeStatus(capacity=amounts, allocatable=amounts)
-    made = Node(metadata=ObjectMeta(name=""), status=status)
-    return Place(made, report.of("", kubelet, kubelet.initial()))
+    return Place(Node(metadata=ObjectMeta(name=""), status=status), report.of("", kubelet, kubelet.initial()))
+
+
+@lru_cache(maxsize=256)
+def _hardware(node: TraceNode, zones: int, policy: Policy) -> Hardware:
+    machine = _machine(node, zones if has_zones(node) else 1)
+    reserved = cpuset.of(cpu for zone in machine.zones for cpu in zone.cores[0].cpus)
+    written = {
+        "apiVersion": configuration.API_VERSION,
+        "kind": configuration.KIND,
+        "topologyManagerPolicy": policy,
+        "cpuManagerPolicy": "static",
+        "reservedSystemCPUs": cpuset.text(reserved),
+        # Pods get all of the memory that the trace lists.
+        "evictionHard": {"memory.available": "0%"},
+        "maxPods": MOST_PODS,
+    }
+    return Hardware(machine, written)
 
 
 def _machine(node: TraceNode, zones: int) -> Machine:

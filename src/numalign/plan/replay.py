@@ -1,7 +1,7 @@
 """Replays lists of a trace under policies, with seeds: the runs of one study, on all cores.
 
 `numalign plan replay` calls `runs`. A run depends on its case alone, so that results are the same on any number of
-cores. The clock is an argument."""
+cores. The clock is an argument, and so are kubelets that every binding is put to."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import lru_cache
+from itertools import repeat
 from pathlib import Path
 from typing import Literal
 
@@ -17,7 +18,8 @@ from msgspec import Struct
 from numalign.api.errors import BadObject, echo
 from numalign.api.nrt.topologymanager import Policy
 from numalign.placement.capacity.contenders import CONTENDERS
-from numalign.plan import onezone, trace, zoned
+from numalign.plan import agreement, onezone, trace, zoned
+from numalign.plan.agreement import Agreement, Kubelets, PredictedBinding
 from numalign.plan.trace import Trace
 from numalign.plan.zoned import Setup
 
@@ -68,10 +70,16 @@ class Run(Struct, frozen=True, kw_only=True):
     topology_policy: str
     requests: str
     seconds: float
+    """Without those of kubelets."""
+    kubelets: Agreement | None = None
+    """What kubelets did that every binding was put to; None: there were none."""
 
 
-def check(case: Case) -> None:
-    """BadObject if nothing can replay the case."""
+def check(case: Case, *, by_kubelets: bool = False) -> None:
+    """BadObject if nothing can replay the case. `by_kubelets`: kubelets are asked."""
+    if by_kubelets and not case.has_kubelets:
+        why = "GPUs that pods share are of no kubelet; give --whole-gpus, or --zones 2"
+        raise BadObject("plan replay", case.list, "--kubelets", why)
     if case.policy not in policies(case):
         what, known = "whole GPUs" if case.has_kubelets else "one zone", ", ".join(policies(case))
         why = f"{echo(case.policy)} is unknown for {what}; write one of {known}"
@@ -83,30 +91,33 @@ def policies(case: Case) -> tuple[str, ...]:
     return tuple(CONTENDERS if case.has_kubelets else onezone.POLICIES)
 
 
-def runs(folder: Path, cases: Sequence[Case], workers: int, clock: Clock) -> Iterator[Run]:
+def runs(
+    folder: Path, cases: Sequence[Case], workers: int, clock: Clock, kubelets: Kubelets | None = None
+) -> Iterator[Run]:
     """One run after the other, in the order of the cases."""
     for name in dict.fromkeys(case.list for case in cases):
         _trace(folder, name)
     if min(workers, len(cases)) < 2:
         for case in cases:
-            yield run(folder, case, clock)
+            yield run(folder, case, clock, kubelets)
         return
     # Forked children would inherit locks of threads that do not exist in them.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(min(workers, len(cases)), context) as pool:
-        yield from pool.map(run, [folder] * len(cases), cases, [clock] * len(cases))
+        yield from pool.map(run, repeat(folder), cases, repeat(clock), repeat(kubelets))
 
 
-def run(folder: Path, case: Case, clock: Clock) -> Run:
+def run(folder: Path, case: Case, clock: Clock, kubelets: Kubelets | None = None) -> Run:
     """One run. The seconds count from the trace in memory to the result."""
-    check(case)
-    known = _trace(folder, case.list)
+    check(case, by_kubelets=kubelets is not None)
+    known, bindings = _trace(folder, case.list), list[PredictedBinding]()
     start = clock()
     if case.has_kubelets:
         setup = Setup(zones=case.zones, policy=case.topology_policy, pinned=case.requests == "guaranteed")
-        found = zoned.pack(known, case.policy, case.seed, setup)
+        found = zoned.pack(known, case.policy, case.seed, setup, bindings.append if kubelets is not None else None)
     else:
         found = onezone.pack(known, case.policy, case.seed)
+    seconds = clock() - start
     return Run(
         list=case.list,
         policy=case.policy,
@@ -124,8 +135,13 @@ def run(folder: Path, case: Case, clock: Clock) -> Run:
         pods=found.pods,
         topology_policy=case.topology_policy if case.has_kubelets else "",
         requests=case.requests if case.has_kubelets else "listed",
-        seconds=round(clock() - start, 3),
+        seconds=round(seconds, 3),
+        kubelets=_asked(kubelets, known, case, bindings) if kubelets is not None else None,
     )
+
+
+def _asked(kubelets: Kubelets, known: Trace, case: Case, bindings: Sequence[PredictedBinding]) -> Agreement:
+    return agreement.compare(bindings, kubelets(known.nodes, case.zones, case.topology_policy, bindings))
 
 
 @lru_cache(maxsize=32)

@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from numalign.api.errors import BadObject, echo
+from numalign.api.errors import BadObject, clipped, echo
 
 NODES: Final = "openb_node_list_gpu_node.csv"
 PODS: Final = "openb_pod_list_{}.csv"
@@ -22,6 +22,8 @@ SUFFIXES: Final = "", ".xz"
 MOST_BYTES: Final = 64 << 20
 LARGEST: Final = 1 << 40
 """More than any amount in thousandths of a CPU or in MiB that a node may have."""
+LONGEST_NUMBER: Final = 20
+"""Digits, zeros at the front included."""
 MOST_GPUS: Final = 16
 MOST_MODELS: Final = 60
 WHOLE: Final = 1000
@@ -118,7 +120,7 @@ def _text(path: Path) -> str:
         raise BadObject("File", str(path), "", f"byte {problem.start} is not UTF-8 text; write CSV") from None
 
 
-class _Line(Struct, frozen=True):
+class _TraceLine(Struct, frozen=True):
     """A line of a CSV file, which reads its fields and names itself in errors."""
 
     file: str
@@ -135,13 +137,12 @@ class _Line(Struct, frozen=True):
         written = self.text(column)
         if not written.isascii() or not written.removeprefix("-").isdigit():
             raise self.wrong(column, f"{echo(written)} is not a whole number; write one of 0 to {most}")
-        found = int(written)
-        if not 0 <= found <= most:
+        if len(written) > LONGEST_NUMBER or not 0 <= int(written) <= most:
             raise self.wrong(column, f"{echo(written)} is out of range; write a number of 0 to {most}")
-        return found
+        return int(written)
 
 
-def _lines(file: str, text: str, wanted: tuple[str, ...]) -> Iterator[_Line]:
+def _lines(file: str, text: str, wanted: tuple[str, ...]) -> Iterator[_TraceLine]:
     reader = csv.DictReader(io.StringIO(text), strict=True)
     try:
         there = reader.fieldnames or ()
@@ -151,7 +152,7 @@ def _lines(file: str, text: str, wanted: tuple[str, ...]) -> Iterator[_Line]:
             raise BadObject("File", file, "line 1", why)
         seen: dict[str, int] = {}
         for fields in reader:
-            line = _Line(file, reader.line_num, fields)
+            line = _TraceLine(file, reader.line_num, fields)
             name = line.text(wanted[0])
             if not name:
                 raise line.wrong(wanted[0], "is empty; write a name")
@@ -189,7 +190,7 @@ def _pods(source: tuple[str, str], models: Collection[str]) -> Iterator[TracePod
         wanted = tuple(each for each in line.text("gpu_spec").split("|") if each)
         for model in wanted:
             if model not in models:
-                why = f"no node has the model {echo(model)}; the nodes have {', '.join(sorted(models))}"
+                why = f"no node has the model {echo(model)}; the nodes have {', '.join(map(clipped, sorted(models)))}"
                 raise line.wrong("gpu_spec", why)
         yield TracePod(
             line.text("name"), line.amount("cpu_milli"), line.amount("memory_mib"), gpus, milli, wanted if gpus else ()

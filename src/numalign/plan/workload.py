@@ -57,6 +57,12 @@ def with_whole_cpus(trace: Trace) -> Trace:
     return structs.replace(trace, pods=tuple(pods))
 
 
+def with_some_nodes(trace: Trace, count: int, seed: int) -> Trace:
+    """The trace with so many of its nodes, in their order."""
+    chosen = GoRandom(seed).permutation(len(trace.nodes))[:count]
+    return structs.replace(trace, nodes=tuple(trace.nodes[node] for node in sorted(chosen)))
+
+
 def arrivals(trace: Trace, seed: int) -> Arrivals:
     """The pods of one run."""
     random, listed = GoRandom(seed), sorted(trace.pods, key=_name)

@@ -2,11 +2,11 @@
 
 `replay` calls `pack`. A contender chooses a node, the engine of the scheduler says what its kubelet does. A rejected
 pod is created again and tried on the next best node, three times in all; this favours contenders that are blind: a real
-scheduler may choose the same node again."""
+scheduler may choose the same node again. Nothing of a run depends on `seen`, which gets every binding."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
@@ -17,12 +17,13 @@ from numalign.api.nrt.topologymanager import Policy
 from numalign.placement.capacity import waste
 from numalign.placement.capacity.contenders import CONTENDERS, Chooser
 from numalign.placement.capacity.pluginrule import Published
-from numalign.placement.decisions import Code, Codes
+from numalign.placement.decisions import Code, Codes, Decision
 from numalign.placement.engine import Engine
 from numalign.placement.facts import NodeSeen, ReportSeen
 from numalign.placement.referenceargs import Strategy
 from numalign.placement.settings import Settings
 from numalign.plan import machines, workload
+from numalign.plan.agreement import PredictedBinding
 from numalign.plan.curve import Curve, Packed
 from numalign.plan.machines import GPU
 from numalign.plan.trace import WHOLE, Trace
@@ -41,15 +42,19 @@ class Setup(Struct, frozen=True, kw_only=True):
     """Whether pods are Guaranteed, with CPUs rounded up to whole ones; else only devices are aligned."""
 
 
-def pack(trace: Trace, contender: str, seed: int, setup: Setup) -> Packed:
+Seen = Callable[[PredictedBinding], None]
+
+
+def pack(trace: Trace, contender: str, seed: int, setup: Setup, seen: Seen | None = None) -> Packed:
     """One run."""
     trace = workload.whole_gpus(trace)
     trace = workload.with_whole_cpus(trace) if setup.pinned else trace
-    return _Replay(trace, contender, seed, setup).packed()
+    return _Replay(trace, contender, seed, setup, seen).packed()
 
 
 class _Replay:
-    def __init__(self, trace: Trace, contender: str, seed: int, setup: Setup) -> None:
+    def __init__(self, trace: Trace, contender: str, seed: int, setup: Setup, seen: Seen | None) -> None:
+        self._seen, self._pinned = seen, setup.pinned
         self._trace, self._arrived = trace, workload.arrivals(trace, seed)
         chosen = CONTENDERS[contender]
         typical = [(machines.pod(shape, pinned=setup.pinned), part) for shape, part in workload.typical(trace)]
@@ -115,12 +120,24 @@ class _Replay:
             row = int(scores.argmax())
             if scores[row] < 1:
                 break
-            if table.codes[row] > 0 and self._engine.place(pod, shape, row, START) is not None:
+            decision = self._engine.place(pod, shape, row, START) if table.codes[row] > 0 else None
+            if self._seen is not None:
+                self._seen(self._binding(name if not rejected else f"{name}-again-{rejected}", number, row, decision))
+            if decision is not None:
                 return rejected, True
             # Not certain to be admitted, in the exact order of arrival: the kubelet refuses it.
             rejected += 1
             tried.append(row)
         return rejected, False
+
+    def _binding(self, name: str, number: int, row: int, decision: Decision | None) -> PredictedBinding:
+        return PredictedBinding(
+            pod=name,
+            spec=machines.spec(self._arrived.shapes[number], pinned=self._pinned),
+            node=self._engine.names[row],
+            is_admitted=decision is not None,
+            taken=self._engine.taken(decision) if decision is not None else (),
+        )
 
     def _open(self, scores: Codes, number: int, tried: Sequence[int]) -> Codes:
         barred = self._barred[number]

@@ -8,15 +8,14 @@ application."""
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final
 
-from numalign.process.http.connection import Connection, Pending
+from numalign.process.http.connection import Pending
 from numalign.process.http.limits import Limits
 from numalign.process.http.messages import TEXT, Request, Response
+from numalign.process.http.pending import PendingResponse
 
-LOG: Final = logging.getLogger(__name__)
 HEADERS: Final = (
     "accept",
     "accept-encoding",
@@ -30,8 +29,6 @@ HEADERS: Final = (
 )
 LIMITS: Final = Limits(connections=64, head_seconds=5.0, body_bytes=1 << 16)
 """For applications that only browsers use."""
-PATIENCE: Final = 30.0
-"""Seconds in which a response must be made."""
 ASGI: Final = {"version": "3.0", "spec_version": "2.4"}
 OWN: Final = frozenset({b"content-type", b"content-length", b"connection", b"transfer-encoding"})
 """Headers that the server writes itself."""
@@ -60,7 +57,7 @@ class AsgiServer:
 
 def answering(application: AsgiApplication, request: Request, root: str = "", *, secure: bool) -> Pending:
     """`root`: the path below which the application is."""
-    return _Answering(request, lambda: answered(application, request, root, secure=secure))
+    return PendingResponse(request, lambda: answered(application, request, root, secure=secure))
 
 
 async def answered(application: AsgiApplication, request: Request, root: str = "", *, secure: bool) -> Response:
@@ -116,31 +113,3 @@ class _Exchange:
             if name.lower() not in OWN
         )
         return Response(self._status, b"".join(self._pieces), content_type.decode("latin-1"), headers)
-
-
-class _Answering:
-    """A response that is being made, in a task of its own."""
-
-    def __init__(self, request: Request, answered: Callable[[], Awaitable[Response]]) -> None:
-        self._request, self._answered = request, answered
-
-    def open(self, connection: Connection) -> None:
-        self._task = asyncio.create_task(self._answer(connection))
-
-    def end(self) -> None:
-        """The client sees the end of the connection."""
-
-    def close(self) -> None:
-        self._task.cancel()
-
-    async def _answer(self, connection: Connection) -> None:
-        request = self._request
-        try:
-            async with asyncio.timeout(PATIENCE):
-                found = await self._answered()
-        except TimeoutError:
-            found = Response(503, f"not ready within {PATIENCE:g} s\n".encode(), TEXT)
-        except Exception:
-            LOG.exception("Failed to serve %s %s", request.method, request.path)
-            found = Response(500, b"internal error\n", TEXT)
-        connection.finish(found)

@@ -173,7 +173,7 @@ def _level(verbosity: int) -> int:
 
 
 def _value(value: object) -> str:
-    """Quoted where it has blanks, so that the next field can be told from it."""
+    """Quoted where it has blanks, so that it does not run into the next field."""
     text = _one_line(str(value))
     return f'"{text}"' if " " in text else text
 

@@ -20,6 +20,10 @@ LARGEST_MESSAGE: Final = 16 << 20
 DEADLINE: Final = 10.0
 AT_ONCE: Final = 16
 """Calls that a server on the network answers at the same time; others are refused as RESOURCE_EXHAUSTED."""
+CONNECTIONS: Final = 64
+"""Connections to a server on the network; others are closed."""
+HANDSHAKE, IDLE = 5_000, 60_000
+"""Milliseconds for the handshake of a connection, and for which it may have no call; clients connect anew."""
 LONGEST_PATH: Final = 107
 """Bytes of a unix socket's path, a limit of the operating system."""
 OPTIONS: Final = (
@@ -221,6 +225,9 @@ class NetworkServer:
             ("grpc.max_receive_message_length", largest),
             ("grpc.max_send_message_length", largest),
             ("grpc.so_reuseport", 0),
+            ("grpc.max_allowed_incoming_connections", CONNECTIONS),
+            ("grpc.server_handshake_timeout_ms", HANDSHAKE),
+            ("grpc.max_connection_idle_ms", IDLE),
         )
         self._server = aio.server(options=options, maximum_concurrent_rpcs=at_once)
         self._server.add_generic_rpc_handlers(tuple(map(_handlers, services)))

@@ -7,7 +7,6 @@ within `LIMITS`."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 import ssl
@@ -20,14 +19,13 @@ from msgspec import Struct
 from numalign.process import asgi
 from numalign.process.asgi import AsgiApplication
 from numalign.process.http import listen, origins
-from numalign.process.http.connection import Connection, Pending, Served
+from numalign.process.http.connection import Pending, Served
 from numalign.process.http.limits import Limits
 from numalign.process.http.messages import TEXT, Request, Response
+from numalign.process.http.pending import PendingResponse
 from numalign.process.metrics import Registry
 
 LOG: Final = logging.getLogger(__name__)
-PATIENCE: Final = 30.0
-"""Seconds in which a page must be made."""
 LIMITS: Final = Limits(connections=64, head_seconds=5.0, body_bytes=1 << 20, idle_seconds=0)
 METHODS: Final = ("GET", "HEAD", "PUT")
 
@@ -130,40 +128,15 @@ class PagesServer:
         for path, each in self._pages.mounted.items():
             if request.path == path or request.path.startswith(f"{path}/"):
                 return asgi.answering(each.application, request, path, secure=each.secure)
-        return Answering(self._pages, request)
+        return PendingResponse(request, lambda: self._answered(request))
+
+    async def _answered(self, request: Request) -> Response:
+        found = await self._pages.answer(_asked(request))
+        body = found.body if isinstance(found.body, bytes) else found.body.encode("utf-8", "replace")
+        return Response(found.status, body, found.content_type)
 
     def refusal(self, code: int, why: str) -> Response:
         return Response(code, f"{why}\n".encode(), TEXT)
-
-
-class Answering:
-    """A page that is being made, in a task of its own."""
-
-    def __init__(self, pages: Pages, request: Request) -> None:
-        self._pages = pages
-        self._request = request
-
-    def open(self, connection: Connection) -> None:
-        self._task = asyncio.create_task(self._answer(connection))
-
-    def end(self) -> None:
-        """The client sees the end of the connection."""
-
-    def close(self) -> None:
-        self._task.cancel()
-
-    async def _answer(self, connection: Connection) -> None:
-        request = self._request
-        try:
-            async with asyncio.timeout(PATIENCE):
-                found = await self._pages.answer(_asked(request))
-        except TimeoutError:
-            found = PageResponse(f"not ready within {PATIENCE:g} s\n", 503)
-        except Exception:
-            LOG.exception("Failed to serve %s %s", request.method, request.path)
-            found = PageResponse("internal error\n", 500)
-        body = found.body if isinstance(found.body, bytes) else found.body.encode("utf-8", "replace")
-        connection.finish(Response(found.status, body, found.content_type))
 
 
 def _asked(request: Request) -> PageRequest:

@@ -286,11 +286,19 @@ def again(values: dict[str, Any], source: str) -> Configuration:
         profiles = [each | {ARGS: {}} for each in values["profiles"]]
         config = msgspec.convert(values | {"profiles": profiles}, Configuration)
         pairs = zip(config.profiles, values["profiles"], strict=True)
-        return structs.replace(config, profiles=tuple(_with_args(profile, each[ARGS]) for profile, each in pairs))
+        made = structs.replace(config, profiles=tuple(_with_args(profile, each[ARGS]) for profile, each in pairs))
+        for profile in made.profiles:
+            for point in Point:
+                profile.plugins.at[point]
+        # Names that only the engine knows.
+        engine(made)
+        return made
     except KeyError as missing:
         raise BadObject(configuration.KIND, source, f"configuration.{missing.args[0]}", "is missing") from None
     except decode.UNREADABLE as problem:
-        raise BadObject(configuration.KIND, source, "configuration", f"cannot be read: {problem}") from None
+        raise BadObject(
+            configuration.KIND, source, "configuration", f"cannot be read: {decode.shortened(problem)}"
+        ) from None
 
 
 def _with_args(profile: Profile, values: dict[str, Any]) -> Profile:

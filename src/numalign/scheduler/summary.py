@@ -1,7 +1,7 @@
 """Logs what an operator needs at the default verbosity: what was seen at the start, and a summary now and then.
 
 `main` calls `tick` every second. A summary is logged once a minute while something happens, and once an hour otherwise,
-so that a quiet scheduler can be told from a dead one."""
+so that a quiet scheduler does not look like a dead one."""
 
 from __future__ import annotations
 

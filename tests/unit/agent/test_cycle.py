@@ -14,6 +14,7 @@ from numalign.agent import main as http
 from numalign.agent.publish import startuptaint
 from numalign.api.nrt import normalise, publishers, topologymanager
 from numalign.api.objects.node import Node
+from numalign.deploy import crds
 from numalign.process.serve import PageRequest, PageResponse
 from numalign.simulator import virtualtime
 from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS, EVENTS, NODES
@@ -23,7 +24,7 @@ from numalign.simulator.nodes.publisher.crd import RESOURCE
 from tests.unit.agent.clusters import NODE, PERIOD, STRICT, Script, Town
 
 Story = Callable[[Town, Script], Coroutine[Any, Any, None]]
-CRD = f"{crd.PLURAL}.topology.node.k8s.io"
+CRD = f"{crds.PLURAL}.topology.node.k8s.io"
 
 
 def played(story: Story) -> None:

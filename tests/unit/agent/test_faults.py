@@ -15,6 +15,7 @@ from msgspec import structs
 
 from numalign.agent.inventory.readings import BROKEN_FOR
 from numalign.api.nrt import publishers
+from numalign.deploy import crds
 from numalign.simulator import virtualtime
 from numalign.simulator.apiserver.storage.resources import CUSTOMRESOURCEDEFINITIONS
 from numalign.simulator.apiserver.verbs.api import Patch
@@ -233,7 +234,7 @@ def test_a_clock_that_is_set_changes_no_period_and_the_next_sign_of_life_has_the
 
 def test_a_definition_of_the_older_version_alone_gets_zones_until_there_is_the_newer(tmp_path: Path) -> None:
     async def story(node: FileNode) -> None:
-        name, api = f"{crd.PLURAL}.topology.node.k8s.io", node.town.api
+        name, api = f"{crds.PLURAL}.topology.node.k8s.io", node.town.api
         versions = crd.crd()["spec"]["versions"]
         older = crd.crd()
         older["spec"]["versions"] = [versions[0] | {"storage": True}]

@@ -134,7 +134,7 @@ def test_a_certificate_of_the_host_is_served_as_before(host: Places) -> None:
 def test_flags_that_numalign_does_not_take_over_are_named_also_by_a_second_run(host: Places) -> None:
     _, left_out = with_flags(host, "--config=/etc/kubernetes/profiles.yaml", "--feature-gates=A=true", "--v=4")
     assert left_out == ("--config=/etc/kubernetes/profiles.yaml", "--feature-gates=A=true")
-    assert staticpod.install(host, IMAGE, CONFIG) == staticpod.Outcome("unchanged", left_out=left_out)
+    assert staticpod.install(host, IMAGE, CONFIG) == staticpod.StaticPodOutcome("unchanged", left_out=left_out)
 
 
 def test_the_folder_that_the_kubelet_watches_holds_one_manifest(host: Places) -> None:

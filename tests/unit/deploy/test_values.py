@@ -72,6 +72,32 @@ REFUSED = [
         {**OPERATED, "operator": {"enabled": True, "values": {"fullnameOverride": "x"}}},
         "operator.values.fullnameOverride: is not for agents and scheduler of an operator",
     ),
+    (
+        {"global": {"imageRegistry": "https://registry.example.com"}},
+        'global.imageRegistry: "https://registry.example.com" is not a registry; write a host like',
+    ),
+    ({"agent": {"image": {"registry": "a b"}}}, 'agent.image.registry: "a b" is not a registry'),
+    ({"gc": {"image": {"repository": "Mine:1"}}}, 'gc.image.repository: "Mine:1" is not the name of an image'),
+    ({"global": {"imageTag": "a:b"}}, 'global.imageTag: "a:b" is not a tag'),
+    ({"commonLabels": {"a b": "c"}}, 'commonLabels: "a b" is not the key of a label'),
+    ({"agent": {"podLabels": {"a": "b c"}}}, 'agent.podLabels[a]: "b c" is not the value of a label'),
+    ({"networkPolicy": {"apiServerPorts": []}}, "networkPolicy.apiServerPorts: an empty list"),
+    (
+        {"scheduler": {"resources": {"requests": {"cpu": "lots"}}}},
+        'scheduler.resources.requests[cpu]: "lots" is not a quantity',
+    ),
+    (
+        {"agent": {"nodeGroups": [{"name": "a", "resources": {"limits": {"memory": [1]}}}]}},
+        "agent.nodeGroups[0].resources.limits[memory]: a list is not a quantity",
+    ),
+    (
+        {"agent": {"nodeGroups": [{"name": name, "nodeSelector": {"a": "b"}} for name in ("one", "two")]}},
+        "agent.nodeGroups: one and two select the same nodes",
+    ),
+    (
+        {"scheduler": {"leaderElection": {"resourceName": "kube-scheduler", "resourceNamespace": "kube-system"}}},
+        "scheduler.leaderElection.resourceName: kube-system/kube-scheduler is the lease of kube-scheduler",
+    ),
     ("text", '"text" is not a mapping of names to values'),
     ({1: 2}, "1: no field of this name; known are nameOverride"),
 ]
@@ -99,6 +125,18 @@ def test_objects_are_merged_lists_are_replaced_and_null_removes() -> None:
     assert found.scheduler.tolerations == []
     assert found.agent.node_selector == {"numa": "yes"}
     assert found.gc == model.Values().gc
+
+
+@pytest.mark.parametrize(
+    "registry", ["", "localhost", "mirror:5000", "registry.example.com/a/b_c", "[fd00::1]:5000/x", "10.0.0.1"]
+)
+def test_registries_and_paths_in_them(registry: str) -> None:
+    assert values.read({"global": {"imageRegistry": registry}}).global_.image_registry == registry
+
+
+def test_groups_that_differ_in_affinity_alone_may_have_nodes_of_their_own() -> None:
+    groups = [{"name": "a", "affinity": {"nodeAffinity": {}}}, {"name": "b"}]
+    assert len(values.read({"agent": {"nodeGroups": groups}}).agent.node_groups) == 2
 
 
 def test_a_later_file_wins_and_its_null_still_removes() -> None:

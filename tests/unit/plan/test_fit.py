@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from numalign.api.errors import BadObject
 from numalign.plan.questions import fit, scene
-from numalign.plan.questions.fit import Asked, FitAnswer, FitPlan
+from numalign.plan.questions.fit import FitAnswer, FitPlan, FitQuestion
 from numalign.plan.questions.scene import Kind
 from numalign.plan.sources import scenes
 from numalign.plan.sources.catalogue import Catalogue
@@ -18,7 +18,7 @@ from tests.unit.plan.plannedclusters import catalogue_of, kind, machine_type
 
 
 def answered(catalogue: Catalogue, *kinds: Kind, **more: Any) -> FitAnswer:
-    asked = Asked(kinds=kinds, **{"seeds": (1, 2, 3), **more})
+    asked = FitQuestion(kinds=kinds, **{"seeds": (1, 2, 3), **more})
     return fit.answer(catalogue, asked, list(fit.needs(catalogue, asked)))
 
 
@@ -89,7 +89,7 @@ def test_there_are_not_enough_machines() -> None:
 
 
 def test_costs_need_prices() -> None:
-    asked = Asked(kinds=(kind(cpu="1"),), seeds=(1,), by_cost=True)
+    asked = FitQuestion(kinds=(kind(cpu="1"),), seeds=(1,), by_cost=True)
     with pytest.raises(BadObject, match="the catalogue has no prices"):
         fit.check(catalogue_of(machine_type()), asked)
 

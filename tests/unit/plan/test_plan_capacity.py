@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numalign.api.nrt.topologymanager import POLICIES, SCOPES
 from numalign.kubelet import admission
 from numalign.plan.questions import capacity, nodes, scene
-from numalign.plan.questions.capacity import Asked, CapacityPlan
+from numalign.plan.questions.capacity import CapacityPlan, CapacityQuestion
 from numalign.plan.questions.scene import Kind
 from numalign.plan.sources import scenes
 from numalign.scheduler.snapshot.snapshot import Snapshot
@@ -43,7 +43,7 @@ def busy_clusters(draw: st.DrawFn) -> Snapshot:
 @given(busy_clusters(), st.integers(1, 14), st.integers(0, 4))
 def test_the_count_is_what_the_scheduler_places_and_kubelets_admit(taken: Snapshot, cpus: int, gpus: int) -> None:
     asked = kind(cpu=str(cpus), gpu=str(gpus)) if gpus else kind(cpu=str(cpus))
-    (found,) = capacity.answer(taken, Asked(kinds=(asked,), gains=False)).kinds
+    (found,) = capacity.answer(taken, CapacityQuestion(kinds=(asked,), gains=False)).kinds
     opened = scene.opened(taken)
     kubelets = {name: each.restored for name, each in nodes.known(taken).items()}
     placed = 0
@@ -59,7 +59,7 @@ def test_the_count_is_what_the_scheduler_places_and_kubelets_admit(taken: Snapsh
 
 
 def answered(taken: Snapshot, *kinds: Kind, **asked: Any) -> CapacityPlan:
-    return capacity.answer(taken, Asked(kinds=kinds, **asked))
+    return capacity.answer(taken, CapacityQuestion(kinds=kinds, **asked))
 
 
 def empty(**machine: Any) -> Snapshot:

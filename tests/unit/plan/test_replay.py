@@ -7,6 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from numalign.cli.main import app
+from numalign.plan.agreement import Answer
+from numalign.simulator import kubelets
 from tests.unit.plan import traces
 
 RUNNER = CliRunner()
@@ -54,9 +56,46 @@ def test_csv_has_a_line_by_run(folder: Path) -> None:
     assert len(lines) == 4
 
 
+WITH_KUBELETS = ("--zones", "2", "--read-requests", "guaranteed", "--policy", "least-blind,zone-fgd", "--kubelets")
+
+
+def test_with_kubelets_every_binding_is_put_to_them(tmp_path: Path) -> None:
+    folder = traces.written(tmp_path, traces.small(nodes=9, pods=60, seed=2, shares=False))
+    options = (*WITH_KUBELETS, "--workers", "2")
+    blind, ours = json.loads(replayed(folder, *options, "-o", "json"))
+    assert blind["kubelets"]["rejected"] == blind["rejected"] > 0
+    assert ours["kubelets"]["rejected"] == ours["rejected"] == 0
+    for run in (blind, ours):
+        assert run["kubelets"]["admitted"] == run["pods"] - run["dropped"]
+        assert run["kubelets"]["contradictions"] == []
+
+
+def test_numbers_of_bindings_are_in_the_table_and_in_csv(folder: Path) -> None:
+    options = (*WITH_KUBELETS, "--workers", "1")
+    head, first, second = replayed(folder, *options, "-o", "csv").splitlines()
+    assert head.endswith("seconds,bindings,contradictions")
+    assert first.endswith(",0")
+    assert second.endswith(",0")
+    lines = replayed(folder, *options).splitlines()
+    assert lines[0].split()[-2:] == ["BOUND", "DIFFER"]
+    assert lines[-1].split()[-2:] == second.split(",")[-2:]
+
+
+def test_a_kubelet_that_does_otherwise_is_named_and_ends_with_1(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def reject(_: object, __: object, ___: object, bindings: list[object]) -> list[Answer]:
+        return [Answer(why="out of luck")] * len(bindings)
+
+    monkeypatch.setattr(kubelets, "ask", reject)
+    options = ["--list", "small", *WITH_KUBELETS, "--workers", "1"]
+    ran = RUNNER.invoke(app, ["plan", "replay", str(folder), *options])
+    assert ran.exit_code == 1
+    assert "says that it is admitted, and the kubelet rejected it: out of luck" in ran.stderr
+
+
 @pytest.mark.parametrize(
     "options, says",
     [
+        (["--list", "small", "--kubelets"], "give --whole-gpus, or --zones 2"),
         (["--policy", "best"], "write one of random, dotprod"),
         (["--seeds", "a"], "'a' is no seed"),
         (["--seeds", "9-1"], "is not a range"),

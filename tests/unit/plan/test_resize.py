@@ -13,7 +13,7 @@ from numalign.api.nrt import normalise
 from numalign.api.objects.pod import Pod
 from numalign.kube.resources import TOPOLOGIES
 from numalign.plan.questions import resize
-from numalign.plan.questions.resize import ResizePlan, Wanted
+from numalign.plan.questions.resize import NewRequests, ResizePlan
 from numalign.scheduler.snapshot.snapshot import Snapshot
 from tests.machinescenes import node
 from tests.unit.plan.plannedclusters import cluster, pending
@@ -28,7 +28,7 @@ def burstable(name: str) -> Pod:
 
 def asked(taken: Snapshot, pod: str, container: str = "", **amounts: str) -> ResizePlan:
     wanted = {name.replace("gpu", "nvidia.com/gpu"): quantity.parse(text) for name, text in amounts.items()}
-    return resize.answer(taken, f"default/{pod}", Wanted(container, wanted))
+    return resize.answer(taken, f"default/{pod}", NewRequests(container, wanted))
 
 
 def test_a_guaranteed_pod_under_static_managers_cannot_be_resized_and_a_new_one_can_be_placed() -> None:

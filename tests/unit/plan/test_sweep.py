@@ -13,7 +13,7 @@ import pytest
 
 from numalign.api.errors import BadObject
 from numalign.plan.sweep import grid, page, runner
-from numalign.plan.sweep.runner import Journal, Row, Subject, Task
+from numalign.plan.sweep.runner import FinishedRun, Journal, Subject, Task
 from tests.machinescenes import node
 from tests.unit.plan.plannedclusters import cluster, kind
 from tests.unit.scheduler.servers import owned, trainer
@@ -158,4 +158,4 @@ def test_parquet_and_csv_have_the_same_lines(tmp_path: Path) -> None:
 
 def test_rows_survive_their_file_format() -> None:
     (row, *_) = runner.runs(subject(), tasks(*VARY), 1, time.monotonic)
-    assert msgspec.json.decode(msgspec.json.encode(row), type=Row) == row
+    assert msgspec.json.decode(msgspec.json.encode(row), type=FinishedRun) == row

@@ -13,15 +13,15 @@ from numalign.api.objects.pod import Pod
 from numalign.plan.questions import changes, whatif
 from numalign.plan.questions.changes import Change
 from numalign.plan.questions.scene import Kind
-from numalign.plan.questions.whatif import Asked, WhatIf
+from numalign.plan.questions.whatif import WhatIf, WhatIfQuestion
 from numalign.scheduler.snapshot.snapshot import Snapshot
 from tests.machinescenes import node
 from tests.unit.plan.plannedclusters import cluster, kind, pending
-from tests.unit.scheduler.servers import owned, trainer
+from tests.unit.scheduler.servers import GPU, owned, trainer
 
 
 def asked(taken: Snapshot, change: Change, *kinds: Kind, **more: Any) -> WhatIf:
-    return whatif.compared(taken, Asked(change=change, kinds=kinds, **more))
+    return whatif.compared(taken, WhatIfQuestion(change=change, kinds=kinds, **more))
 
 
 def train(name: str, gpus: int = 2, cpu: str = "4", **spec: Any) -> Pod:
@@ -40,6 +40,12 @@ def test_pods_of_a_lost_node_come_back_where_there_is_room() -> None:
     assert (found.now.running, found.then.running, found.then.moved, found.then.lost) == (3, 3, 2, 0)
     assert found.fits
     assert found.losers == ()
+
+
+def test_zones_are_counted_as_free_where_no_pod_comes_or_goes() -> None:
+    taken = cluster(node("a", running=[train("a-0", gpus=4)]), node("b"))
+    found = asked(taken, Change())
+    assert (found.now.free_zones[GPU], found.then.free_zones[GPU]) == (3, 3)
 
 
 def test_who_loses_is_named_with_the_reason_in_the_order_of_priority() -> None:

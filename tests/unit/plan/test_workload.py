@@ -42,6 +42,17 @@ def test_the_same_seed_gives_the_same_order_and_another_seed_another_one() -> No
     assert workload.arrivals(trace, 42) != workload.arrivals(trace, 43)
 
 
+def test_some_nodes_get_pods_for_130_percent_of_their_gpus() -> None:
+    trace = traces.small(nodes=30, pods=400)
+    some = workload.with_some_nodes(trace, 12, 42)
+    assert len(some.nodes) == 12
+    assert [node for node in trace.nodes if node in some.nodes] == list(some.nodes)
+    assert workload.with_some_nodes(trace, 12, 42) == some != workload.with_some_nodes(trace, 12, 43)
+    arrived = workload.arrivals(some, 42)
+    asked = sum(arrived.shapes[number].gpus * arrived.shapes[number].gpu_milli for number in arrived.pods)
+    assert asked == pytest.approx(workload.DEMAND * some.gpus * WHOLE, abs=8 * WHOLE)
+
+
 def test_every_pod_of_a_list_that_is_too_short_arrives() -> None:
     trace = traces.small(pods=20)
     arrived = workload.arrivals(trace, 42)

@@ -94,11 +94,13 @@ def test_a_collector_that_is_away_holds_nothing_up(
     logged: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(traces, "DEADLINE", 0.2)
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    with traces.exporting(Collector(f"http://127.0.0.1:{port}"), "tested", "a") as send:
-        for number in range(1, 3000):
-            send(span(number))
+    # Bound and not listening: connections are refused, and no other process gets the port.
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+        with traces.exporting(Collector(f"http://127.0.0.1:{port}"), "tested", "a") as send:
+            for number in range(1, 3000):
+                send(span(number))
     assert {each.getMessage().partition(" does")[0] for each in logged.records} == {
         f"The collector http://127.0.0.1:{port}"
     }

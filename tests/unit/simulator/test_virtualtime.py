@@ -34,8 +34,9 @@ def test_sleepers_wake_in_the_order_of_their_timers(lengths: list[float]) -> Non
     assert [moment for moment, _ in woken] == pytest.approx(sorted(lengths))
 
 
-@given(st.lists(st.floats(min_value=0.0, max_value=1e9), min_size=1, max_size=20))
-def test_nobody_wakes_before_its_time(lengths: list[float]) -> None:
+# Not more than years: asyncio looks at the clock at least once a day.
+@given(st.lists(st.floats(min_value=0.0, max_value=1e8), min_size=1, max_size=20))
+def test_no_timer_fires_before_its_time(lengths: list[float]) -> None:
     async def early() -> list[float]:
         loop = asyncio.get_running_loop()
         found: list[float] = []
@@ -43,7 +44,7 @@ def test_nobody_wakes_before_its_time(lengths: list[float]) -> None:
             due = loop.time() + length
             loop.call_at(due, lambda due=due: found.append(due - loop.time()))  # type: ignore[misc]
             await asyncio.sleep(length / 2)
-        await asyncio.sleep(2e9)
+        await asyncio.sleep(1e8)
         return found
 
     assert max(virtualtime.run(early())) <= 0.0

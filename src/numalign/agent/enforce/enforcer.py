@@ -36,7 +36,6 @@ from numalign.process.rpc import CallFailed, Identity
 
 LOG: Final = logging.getLogger(__name__)
 
-SOCKET: Final = "/var/run/nri/nri.sock"
 PATIENCE: Final = 60.0
 PAUSES: Final = Exponential(first=0.5, longest=10.0)
 REFUSALS: Final = 3

@@ -34,7 +34,7 @@ MOST: Final = 1024
 """Devices that are read."""
 
 
-class DeviceFile(Struct, frozen=True):
+class CharacterDevice(Struct, frozen=True):
     """A character device, by its path on the host and its numbers."""
 
     path: str
@@ -46,7 +46,7 @@ class PciFunction(Struct, frozen=True):
     """A virtual function."""
 
     bus: str
-    files: tuple[DeviceFile, ...]
+    files: tuple[CharacterDevice, ...]
 
 
 class PciDevice(Struct, frozen=True, kw_only=True):
@@ -61,7 +61,7 @@ class PciDevice(Struct, frozen=True, kw_only=True):
     """Bytes; 0: the kernel does not say."""
     healthy: bool = True
     labels: tuple[tuple[str, str], ...] = ()
-    files: tuple[DeviceFile, ...] = ()
+    files: tuple[CharacterDevice, ...] = ()
     """What a container needs to use it."""
     functions: tuple[PciFunction, ...] = ()
 
@@ -107,10 +107,10 @@ def _nvidia(files: Files, bus: str, majors: dict[str, int]) -> Iterator[PciDevic
     if not minor.isdecimal() or major is None:
         files.note(f"{NVIDIA}/{bus}/information", "has no minor number, or the driver no device files; left out")
         return
-    nodes = [DeviceFile(f"/dev/nvidia{int(minor)}", major, int(minor))]
-    nodes.append(DeviceFile("/dev/nvidiactl", major, NVIDIA_CONTROL))
+    nodes = [CharacterDevice(f"/dev/nvidia{int(minor)}", major, int(minor))]
+    nodes.append(CharacterDevice("/dev/nvidiactl", major, NVIDIA_CONTROL))
     if (memory := majors.get("nvidia-uvm")) is not None:
-        nodes += [DeviceFile("/dev/nvidia-uvm", memory, 0), DeviceFile("/dev/nvidia-uvm-tools", memory, 1)]
+        nodes += [CharacterDevice("/dev/nvidia-uvm", memory, 0), CharacterDevice("/dev/nvidia-uvm-tools", memory, 1)]
     model = known.get("Model", "").replace(" ", "-")
     yield PciDevice(
         kind="gpu",
@@ -168,7 +168,7 @@ def _functions(files: Files, bus: str) -> list[str]:
     return [name for name in files.names(f"{PCI}/{bus}") if re.fullmatch(r"virtfn[0-9]{1,4}", name)]
 
 
-def _verbs(files: Files, bus: str) -> tuple[DeviceFile, ...]:
+def _verbs(files: Files, bus: str) -> tuple[CharacterDevice, ...]:
     """The files by which a process uses the RDMA device."""
     if not ADDRESS.fullmatch(bus):
         return ()
@@ -200,9 +200,9 @@ def _target(files: Files, link: str) -> str:
         return ""
 
 
-def _file(files: Files, place: str, path: str) -> DeviceFile | None:
+def _file(files: Files, place: str, path: str) -> CharacterDevice | None:
     match = NUMBERS.fullmatch(files.text(f"{place}/dev") or "")
-    return DeviceFile(path, int(match[1]), int(match[2])) if match is not None else None
+    return CharacterDevice(path, int(match[1]), int(match[2])) if match is not None else None
 
 
 def _majors(files: Files) -> Iterator[tuple[str, int]]:

@@ -43,7 +43,7 @@ LIST: Final[Message] = {1: MessageField("pods", "bytes", many=True)}
 EVENT: Final[Message] = {1: MessageField("type", "int"), 2: MessageField("pod", POD)}
 
 
-class Change(IntEnum):
+class PodEventType(IntEnum):
     """The type of an event; `SYNCED` comes once, without a pod, after all known pods."""
 
     ADDED = 1
@@ -65,7 +65,7 @@ class LocalPod(Struct, frozen=True):
 class PodEvent(Struct, frozen=True):
     """A deleted pod has only its uid, namespace and name."""
 
-    change: Change
+    change: PodEventType
     pod: LocalPod | None
 
 
@@ -102,8 +102,8 @@ class PodsClient:
             async for answer in self._link.current().stream(f"/{SERVICE}/WatchPods", b""):
                 event = protobuf.decode_message(answer, EVENT)
                 # Unknown types of events are skipped.
-                if event.get("type") in Change.__members__.values():
-                    yield PodEvent(Change(event["type"]), _pod(event["pod"]) if "pod" in event else None)
+                if event.get("type") in PodEventType.__members__.values():
+                    yield PodEvent(PodEventType(event["type"]), _pod(event["pod"]) if "pod" in event else None)
         except (rpc.CallFailed, BadProtobuf) as failure:
             raise _error(failure) from None
 
@@ -171,9 +171,9 @@ class PodsView:
             await asyncio.sleep(pause)
 
     def _take(self, event: PodEvent) -> None:
-        if event.change is Change.SYNCED:
+        if event.change is PodEventType.SYNCED:
             self._synced = True
-        elif event.pod is not None and event.change is Change.DELETED:
+        elif event.pod is not None and event.change is PodEventType.DELETED:
             self._pods.pop(event.pod.uid, None)
         elif event.pod is not None:
             self._pods[event.pod.uid] = event.pod

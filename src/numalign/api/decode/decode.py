@@ -23,6 +23,7 @@ T = TypeVar("T", bound=structs.Wire)
 # The errors of hostile input: ValueError comes from msgspec and bad UTF-8, ArithmeticError from extreme numbers.
 UNREADABLE: Final = (ValueError, TypeError, ArithmeticError, RecursionError)
 
+LONGEST_PART: Final = 150
 STEP: Final = re.compile(r"\.([A-Za-z0-9_]+)|\[([0-9]+|\.\.\.)\]")
 SOME_KEY: Final = "..."
 UNKNOWN_KEY: Final = "?"
@@ -112,11 +113,17 @@ def _why(problem: Exception) -> str:
         return str(problem.__cause__)
     if isinstance(problem, RecursionError):
         return "nested too deeply; no object of this kind needs that"
-    what, known, where = str(problem).rpartition(" - at `")
+    what, known, where = shortened(problem).rpartition(" - at `")
     if not known:
         return f"{_in_words(where)}; send one whole object, as JSON in UTF-8"
     subject = "every key: " if where.startswith("key") else ""
     return f"{subject}{_in_words(what)}; correct it or leave it out"
+
+
+def shortened(problem: Exception) -> str:
+    """msgspec's message without the middle of a long value: it repeats values of enumerations in full."""
+    text = str(problem)
+    return text if len(text) <= 2 * LONGEST_PART else f"{text[:LONGEST_PART]}...{text[-LONGEST_PART:]}"
 
 
 def _in_words(message: str) -> str:

@@ -116,6 +116,9 @@ class MessageField(Struct, frozen=True):
     name: str
     kind: "Scalar | Message"
     many: bool = False
+    most: int = 0
+    """Entries of a repeated field that are read; a message with more is refused. An entry takes two bytes in a message,
+    and a hundred once it is read. 0: as many as there are."""
 
     @property
     def is_number(self) -> bool:
@@ -136,7 +139,10 @@ def decode_message(data: bytes, message: Message) -> Tree:
         if field is None:
             continue
         if field.many:
-            tree.setdefault(field.name, []).extend(_several(wire, raw, field))
+            entries = tree.setdefault(field.name, [])
+            entries += _several(wire, raw, field)
+            if field.most and len(entries) > field.most:
+                raise BadProtobuf(f"more than {field.most:,} entries of {field.name}")
         else:
             tree[field.name] = _one(wire, raw, field)
     return tree

@@ -115,4 +115,7 @@ def _origin(source: ClusterSource) -> str:
         return f"file {source.snapshot}"
     if source.server:
         return f"scheduler {source.server}"
-    return f"cluster {source.context}" if source.context else "cluster of the kubeconfig"
+    from numalign.kube.access import access
+
+    name = access.context_name(source.kubeconfig, source.context)
+    return f"cluster {name}" if name else "the cluster of this pod"

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numalign.api.objects.pod import Pod
+    from numalign.cli.results.podfiles import PriorityClass
 
 DOES_NOT_FIT = 1
 MOST_COPIES = 100_000
@@ -86,7 +87,7 @@ def pod(
         signs = sources.signs(source, pods)
         if len(pods) == 1 and query.is_one and fmt not in (ListFormat.WIDE, ListFormat.NAME):
             known = signs.get(pods[0].metadata.uid, explanation.NO_SIGNS)
-            answer = explanation.about_pod(taken, pods[0], explanation.Wanted(nodes), known)
+            answer = explanation.about_pod(taken, pods[0], explanation.ExplainDetail(nodes), known)
             drawn = explaindraw.drawn(answer, every=nodes) if fmt is ListFormat.TABLE else ""
             _end(answer.problems, drawn or output.structured(answer, fmt), fits=answer.fits)
         answers = podlist.explained(taken, pods, signs)
@@ -122,15 +123,15 @@ def shape(
 
     if fileio.STDIN in file and source.snapshot == fileio.STDIN:
         output.fail("-f - and --snapshot - would both read the standard input; give one of them a file")
-    pods = _pods(file, replicas)
+    pods, classes = _pods(file, replicas)
     with sources.at_once():
-        pods = sources.prioritised(source, pods)
-        answer = explanation.about_shapes(sources.taken(source), pods, explanation.Wanted(nodes))
+        pods = sources.prioritised(source, pods, classes)
+        answer = explanation.about_shapes(sources.taken(source), pods, explanation.ExplainDetail(nodes))
     text = explaindraw.drawn(answer, every=nodes) if fmt is Format.TABLE else output.structured(answer, fmt)
     _end(answer.problems, text, fits=answer.fits)
 
 
-def _pods(files: Sequence[str], replicas: int) -> list[Pod]:
+def _pods(files: Sequence[str], replicas: int) -> tuple[list[Pod], tuple[PriorityClass, ...]]:
     from msgspec import structs
 
     from numalign.cli.results import podfiles
@@ -142,10 +143,11 @@ def _pods(files: Sequence[str], replicas: int) -> list[Pod]:
     if replicas:
         pods = [pods[number % len(pods)] for number in range(replicas)]
     # Pods of one name count as two.
-    return [
+    asked = [
         structs.replace(pod, metadata=structs.replace(pod.metadata, uid=f"asked-{number}"))
         for number, pod in enumerate(pods)
     ]
+    return asked, read.classes
 
 
 def _end(problems: Sequence[str], text: str, *, fits: bool) -> NoReturn:

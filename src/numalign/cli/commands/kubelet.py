@@ -25,7 +25,10 @@ Files = Annotated[
     list[str], typer.Argument(metavar="POD_FILE...", help="YAML or JSON with pods or workloads; - is stdin.")
 ]
 Config = Annotated[
-    str | None, typer.Option(metavar="FILE", help="A KubeletConfiguration. Default: the kubelet's defaults.")
+    str | None,
+    typer.Option(
+        "--kubelet-config", "--config", metavar="FILE", help="A KubeletConfiguration. Default: the kubelet's defaults."
+    ),
 ]
 Version = Annotated[
     str | None, typer.Option(metavar="VERSION", help="The kubelet's minor, such as 1.36. Default: the newest known.")
@@ -46,7 +49,9 @@ def machines(fmt: Output = Format.TABLE) -> None:
     output.show(machinelist.text(found) if fmt is Format.TABLE else output.structured(found, fmt))
 
 
-@app.command(epilog="Example: numalign kubelet admit --machine gpu-8 --config examples/kubelet.yaml examples/pods.yaml")
+@app.command(
+    epilog="Example: numalign kubelet admit --machine gpu-8 --kubelet-config examples/kubelet.yaml examples/pods.yaml"
+)
 def admit(
     pods: Files, machine: Machine, config: Config = None, kubelet_version: Version = None, fmt: Output = Format.TABLE
 ) -> None:

@@ -17,7 +17,7 @@ from numalign.api.errors import BadObject
 from numalign.cli import output
 from numalign.cli.commands.planning import capacity, defrag, fit, resize, sweep, whatif
 from numalign.cli.commands.planning.progress import Progress, seeds_of
-from numalign.cli.options import Policy
+from numalign.cli.options import Policy, RequestReading, TraceZones
 from numalign.cli.output import Format
 
 if TYPE_CHECKING:
@@ -27,9 +27,12 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Answer what fits, what it takes and what would be different.")
 EVERY = "all"
+MOST_NAMED = 10
+"""Contradictions that are printed."""
+CONTRADICTED = 1
 
 
-class PlanFormat(StrEnum):
+class RunsFormat(StrEnum):
     """What `-o` accepts."""
 
     TABLE = "table"
@@ -38,28 +41,13 @@ class PlanFormat(StrEnum):
     CSV = "csv"
 
 
-class Zones(StrEnum):
-    """What `--zones` accepts."""
-
-    ONE = "1"
-    TWO = "2"
-    FOUR = "4"
-
-
-class Reading(StrEnum):
-    """What `--read-requests` accepts."""
-
-    LISTED = "listed"
-    GUARANTEED = "guaranteed"
-
-
 class Setting(NamedTuple):
     """What all cases of a study have in common."""
 
     zones: int
     whole_gpus: bool
     topology_policy: Policy
-    requests: Reading
+    requests: RequestReading
 
 
 @app.callback()
@@ -84,7 +72,7 @@ def replay(
     policies: Annotated[
         str, typer.Option("--policy", metavar="NAMES", help="Policies, separated by commas; all: every one.")
     ] = "fgd",
-    zones: Annotated[Zones, typer.Option(help="NUMA zones of the larger machines.")] = Zones.ONE,
+    zones: Annotated[TraceZones, typer.Option(help="NUMA zones of the larger machines.")] = TraceZones.ONE,
     whole_gpus: Annotated[
         bool, typer.Option("--whole-gpus", help="Leave out pods that share a GPU; always so with several zones.")
     ] = False,
@@ -92,36 +80,47 @@ def replay(
         Policy, typer.Option("--topology-policy", help="What kubelets do with pods of whole GPUs.")
     ] = Policy.RESTRICTED,
     requests: Annotated[
-        Reading,
+        RequestReading,
         typer.Option("--read-requests", help="As listed: only GPUs are aligned; guaranteed: whole CPUs, too."),
-    ] = Reading.LISTED,
+    ] = RequestReading.LISTED,
     seeds: Annotated[str, typer.Option(metavar="SEEDS", help="Such as 42, 42-51 or 42,45-47.")] = "42",
     workers: Annotated[
         int, typer.Option(metavar="N", min=0, max=256, help="Processes; 0: as many as there are cores.")
     ] = 0,
-    fmt: Annotated[PlanFormat, typer.Option("--output", "-o", help="Output format.")] = PlanFormat.TABLE,
+    kubelets: Annotated[
+        bool, typer.Option("--kubelets", help="Put every binding to simulated kubelets, and name contradictions.")
+    ] = False,
+    fmt: Annotated[RunsFormat, typer.Option("--output", "-o", help="Output format.")] = RunsFormat.TABLE,
 ) -> None:
     """Replay pod lists of a trace until the pods ask for 130 % of all GPUs, and print what each policy allocates.
 
-    Exit code: 0, or 2 if the trace cannot be read."""
+    Exit code: 0, 1 if a simulated kubelet did otherwise than the replay says, or 2 if the trace cannot be read."""
     from numalign.cli.display import planruns
     from numalign.plan import replay as replays
+    from numalign.simulator import kubelets as simulated
 
     setting = Setting(int(zones), whole_gpus, topology_policy, requests)
     cases = _cases(trace_dir, lists, policies, setting, seeds)
-    progress = Progress(len(cases), "runs", time.monotonic)
-    found = list(progress.of(replays.runs(trace_dir, cases, workers or os.cpu_count() or 1, time.monotonic)))
-    if fmt is PlanFormat.TABLE:
+    for case in cases:
+        replays.check(case, by_kubelets=kubelets)
+    progress, processes = Progress(len(cases), "runs", time.monotonic), workers or os.cpu_count() or 1
+    asked = simulated.ask if kubelets else None
+    found = list(progress.of(replays.runs(trace_dir, cases, processes, time.monotonic, asked)))
+    if fmt is RunsFormat.TABLE:
         output.show(planruns.table(found))
-    elif fmt is PlanFormat.CSV:
+    elif fmt is RunsFormat.CSV:
         output.show(planruns.csv(found))
     else:
         output.show(output.structured(found, Format(fmt.value)))
+    wrong = [each for run in found if run.kubelets is not None for each in run.kubelets.contradictions]
+    for each in wrong[:MOST_NAMED]:
+        output.say(each)
+    raise typer.Exit(CONTRADICTED if wrong else 0)
 
 
 def _cases(folder: Path, lists: str, written: str, setting: Setting, seeds: str) -> Sequence[Case]:
     from numalign.plan import trace
-    from numalign.plan.replay import Case, check, policies
+    from numalign.plan.replay import Case, policies
 
     like = Case(
         list="",
@@ -132,15 +131,12 @@ def _cases(folder: Path, lists: str, written: str, setting: Setting, seeds: str)
         topology_policy=setting.topology_policy.value,
         requests=setting.requests.value,
     )
-    cases = [
+    return [
         structs.replace(like, list=name, policy=policy, seed=seed)
         for name in (trace.lists(folder) if lists == EVERY else _names(lists, "--list"))
         for policy in (policies(like) if written == EVERY else _names(written, "--policy"))
         for seed in seeds_of(seeds, "plan replay")
     ]
-    for case in cases:
-        check(case)
-    return cases
 
 
 def _names(written: str, option: str) -> list[str]:

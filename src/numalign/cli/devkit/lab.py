@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from numalign.cli import fileio, output
+from numalign.cli.devkit import labreplay
 from numalign.cli.options import Output, Policy, Scope
 from numalign.lab import build
 from numalign.lab.build import Binary
@@ -433,6 +434,7 @@ app.command(
 app.command("load", epilog="Example: numalign lab load numalign-agent.tar --image localhost/numalign:dev")(load)
 app.command("campaign", epilog="Example: numalign lab campaign --minutes 5 --seed 1")(campaign)
 app.command("e2e", epilog="Example: numalign lab e2e --scheduler numalign --focus SchedulerPredicates")(e2e)
+app.command("replay", epilog=labreplay.EXAMPLE)(labreplay.replay)
 
 
 @app.callback()

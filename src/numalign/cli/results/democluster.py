@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -65,27 +65,43 @@ class Drawn(Struct, frozen=True):
     """The name of the pod that waits."""
 
 
-def draw(page: Page) -> Drawn:
-    """Adds the cluster part to the page."""
-    from numalign.simulator.scenarios import catalogue, judge, play
+class Played(NamedTuple):
+    """The story under both schedulers."""
+
+    story: Scenario
+    results: Mapping[str, PlayResult]
+    seen: Seen
+
+
+def play() -> Played:
+    from numalign.simulator.scenarios import catalogue
+    from numalign.simulator.scenarios.play import play as played
 
     story = catalogue.scenario(STORY)
     seen: list[Seen] = []
-    played = {
-        BLIND: play.play(story, BLIND),
-        OURS: play.play(story, OURS, at_end=lambda embedded: seen.append(_seen(embedded))),
+    results = {
+        BLIND: played(story, BLIND),
+        OURS: played(story, OURS, at_end=lambda embedded: seen.append(_seen(embedded))),
     }
+    return Played(story, results, seen[0])
+
+
+def draw(page: Page) -> Drawn:
+    """Adds the cluster part to the page."""
+    from numalign.simulator.scenarios import judge
+
+    story, played, seen = play()
     _draw_measures(page, story, {name: judge.measures(each.lines) for name, each in played.items()})
     _explain_rejections(page, played[BLIND])
-    _draw_zones(page, seen[0])
+    _draw_zones(page, seen)
     words = _waiting(played[OURS])
     page.add(f"{WAITING} waits, and its condition says why:")
     page.add(words or "(no message)", indent=INDENT)
     judged = (judge.judge(story, name, each.lines) for name, each in played.items())
     missed = [str(violation) for violations in judged for violation in violations]
-    missed += _draw_explanation(page, seen[0].explained)
+    missed += _draw_explanation(page, seen.explained)
     missed += [] if words else [f"{WAITING} has no reason"]
-    return Drawn(missed, seen[0].waiting)
+    return Drawn(missed, seen.waiting)
 
 
 def _explain_rejections(page: Page, played: PlayResult) -> None:
@@ -143,7 +159,7 @@ def _seen(embedded: Cluster) -> Seen:
         after=admit.resources(node_state.kubelet, node_state.state, names),
         pods=list(names.values()),
         waiting=(waiting or "").removeprefix("default/"),
-        explained=explanation.about_pod(taken, pod, explanation.Wanted()) if pod is not None else None,
+        explained=explanation.about_pod(taken, pod, explanation.ExplainDetail()) if pod is not None else None,
     )
 
 

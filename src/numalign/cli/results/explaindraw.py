@@ -48,11 +48,17 @@ def drawn(answer: ExplainOutput, *, every: bool = False) -> str:
     if answer.asked is None:
         return page.text()
     nodes = [output.printable(f"{each.node}: {each.why or 'fits'}") for each in answer.asked.answers] if every else []
-    is_answer = answer.preemptions and (answer.fits or answer.copies == 1)
-    help = answer.preemptions[0].text if is_answer else answer.asked.help
+    help = _help(answer, answer.asked)
     if help:
         last.add(Text(sentence(help), "bold"))
     return "\n".join([page.text(), *(["", *nodes] if nodes else []), *(["", last.text()] if help else [])])
+
+
+def _help(answer: ExplainOutput, asked: NodesOutput) -> str:
+    """The last line; of several copies that preempt, `_copies` has named the victims."""
+    if not answer.preemptions or (answer.copies > 1 and not answer.fits):
+        return asked.help
+    return answer.preemptions[0].text if answer.copies == 1 else ""
 
 
 def draw(page: Page, answer: ExplainOutput) -> None:
@@ -61,7 +67,7 @@ def draw(page: Page, answer: ExplainOutput) -> None:
     if answer.asked is not None:
         page.add()
         _copies(page, answer)
-        _asked(page, answer.asked)
+        _asked(page, answer.asked, "without preemption, " if answer.preemptions else "")
 
 
 def short(page: Page, asked: NodesOutput) -> None:
@@ -219,8 +225,8 @@ def _nodes(placed: Mapping[str, int]) -> str:
     return few([f"{node} {count}" for node, count in most[:MOST_NODES]], len(most))
 
 
-def _asked(page: Page, asked: NodesOutput) -> None:
-    page.add(asked.headline)
+def _asked(page: Page, asked: NodesOutput, but: str) -> None:
+    page.add(f"{but}{asked.headline}")
     both = [*asked.fitting, *asked.untried]
     if both:
         page.add(f"it fits on {few(both[:MOST_NODES], len(both))}", indent=INDENT)

@@ -313,7 +313,7 @@ SEED: Final = 1
 PLACED: Final = frozenset({Stage.DECIDED, Stage.BOUND, Stage.RUNNING, Stage.SUCCEEDED, Stage.FAILED})
 
 
-class Wanted(Struct, frozen=True):
+class ExplainDetail(Struct, frozen=True):
     """How much of the answer is wanted."""
 
     every: bool = False
@@ -333,14 +333,14 @@ def found(taken: Snapshot, name: str) -> Pod:
     return pod
 
 
-def about_pod(taken: Snapshot, pod: Pod, wanted: Wanted, signs: SchedulerSigns = NO_SIGNS) -> ExplainOutput:
+def about_pod(taken: Snapshot, pod: Pod, wanted: ExplainDetail, signs: SchedulerSigns = NO_SIGNS) -> ExplainOutput:
     """`signs`: what the API server has about schedulers, for a pending pod."""
     node = pod.spec.node_name
     view = ClusterView(snapshot.narrowed(taken, node) if node and not refusals.is_rejection(pod) else taken)
     return view.explained(pod, wanted, signs)
 
 
-def about_shapes(taken: Snapshot, pods: Sequence[Pod], wanted: Wanted) -> ExplainOutput:
+def about_shapes(taken: Snapshot, pods: Sequence[Pod], wanted: ExplainDetail) -> ExplainOutput:
     """Explains pods that do not exist, placed one after the other."""
     view, nodes, preemptions = ClusterView(taken), list[str](), list[PreemptionOutput]()
     first = view.asked(pods[0], wanted)
@@ -373,7 +373,7 @@ class ClusterView:
             return self.restored.problems
         return (*self.restored.problems, wording.last_reports_unknown(unreported))
 
-    def explained(self, pod: Pod, wanted: Wanted, signs: SchedulerSigns) -> ExplainOutput:
+    def explained(self, pod: Pod, wanted: ExplainDetail, signs: SchedulerSigns) -> ExplainOutput:
         """One pod of the cluster. What it would preempt is evicted in the restored cluster."""
         state = explanations.of(pod, self.restored.cluster)
         is_rejected = state.stage is Stage.REJECTED
@@ -412,7 +412,7 @@ class ClusterView:
             return None
         return serving.unattended(pod, self._taken.every(PODS), signs, self._taken.wall)
 
-    def asked(self, pod: Pod, wanted: Wanted, rejected_by: str = "") -> NodesOutput:
+    def asked(self, pod: Pod, wanted: ExplainDetail, rejected_by: str = "") -> NodesOutput:
         profile, around = self._arrivals.profile(pod), self._arrivals.around
         found = explanations.explained(pod, profile, around, self.restored.now, rejected_by)
         suggested = advise.found(found, profile, around)

@@ -233,6 +233,8 @@ class PodFile(Struct, frozen=True):
     warnings: tuple[str, ...]
     unmodelled: tuple[str, ...] = ()
     """Fields that the kubelet model ignores and the scheduler does not."""
+    classes: tuple[PriorityClass, ...] = ()
+    """Priority classes of the files, for pods that name one."""
 
 
 class Found(NamedTuple):
@@ -269,6 +271,7 @@ class Reader:
         self.pods: dict[str, tuple[Pod, str]] = {}
         self.warnings: list[str] = []
         self.unmodelled: list[str] = []
+        self.classes: list[PriorityClass] = []
         self.generated = 0
 
     def add(self, found: Found) -> None:
@@ -276,8 +279,16 @@ class Reader:
             self._add_pod(found)
         elif found.kind in WORKLOADS and found.is_native:
             self._add_workload(found, WORKLOADS[found.kind])
+        elif found.kind == "PriorityClass" and found.value.get("apiVersion") == "scheduling.k8s.io/v1":
+            self._add_class(found)
         else:
             self.warnings.append(f"{found} is neither a pod nor a workload known here; left out")
+
+    def _add_class(self, found: Found) -> None:
+        try:
+            self.classes.append(decode(PriorityClass, found.value))
+        except errors.BadObject as problem:
+            raise found.bad(problem.field, problem.why) from None
 
     def _add_pod(self, found: Found) -> None:
         pod = _decoded(found, found.value, "")
@@ -333,7 +344,7 @@ def read(paths: Iterable[str], most: int = MAX_PODS) -> PodFile:
     if not reader.pods:
         left_out = "".join(f"; {warning}" for warning in reader.warnings[:MOST_NAMED])
         raise errors.BadObject("File", fileio.shown(*names), "", f"holds no pods{left_out}")
-    return PodFile(tuple(reader.pods.values()), tuple(reader.warnings), tuple(reader.unmodelled))
+    return PodFile(tuple(reader.pods.values()), tuple(reader.warnings), tuple(reader.unmodelled), tuple(reader.classes))
 
 
 def _objects(document: Document) -> Iterator[Found]:

@@ -18,7 +18,7 @@ from numalign.api.objects.pod import Pod
 from numalign.cli import output
 from numalign.cli.display.formats import Page
 from numalign.cli.results import explaindraw, explanation
-from numalign.cli.results.explanation import NO_SIGNS, ClusterView, ExplainOutput, Wanted
+from numalign.cli.results.explanation import NO_SIGNS, ClusterView, ExplainDetail, ExplainOutput
 from numalign.kube.resources import PODS, Resource
 from numalign.kubelet import refusals
 from numalign.scheduler.explain.serving import SchedulerSigns
@@ -119,7 +119,7 @@ def explained(
         if kind in refused or (len(refused) >= MOST_EXPLAINED and not pod.spec.node_name):
             answers.append(view.progress(pod, refused.get(kind)))
             continue
-        answer = view.explained(pod, Wanted(), (signs or {}).get(pod.metadata.uid, NO_SIGNS))
+        answer = view.explained(pod, ExplainDetail(), (signs or {}).get(pod.metadata.uid, NO_SIGNS))
         answers.append(answer)
         if not answer.fits and not pod.spec.node_name:
             refused[kind] = answer

@@ -10,7 +10,7 @@ import msgspec
 
 from numalign.cli.display.formats import Page
 from numalign.cli.results import schedulerpages
-from numalign.scheduler.playback.recordings import Attempt, Repetition, SegmentSummary
+from numalign.scheduler.playback.recordings import RecordedAttempt, Repetition, SegmentSummary
 from numalign.scheduler.record.segments import SUFFIX, SegmentFile, stamp
 
 MOST_SHOWN = 50
@@ -27,7 +27,7 @@ def segments(found: Sequence[SegmentSummary]) -> str:
     return page.text()
 
 
-def attempts(found: Sequence[Attempt]) -> str:
+def attempts(found: Sequence[RecordedAttempt]) -> str:
     page = Page()
     if not found:
         return "No attempts found."

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from numalign.scheduler.choose.scoring import NodeScore
     from numalign.scheduler.explain.replay import NodeReplay, ReplayResult
 
-Told = Mapping[str, Any]
+PageData = Mapping[str, Any]
 BEFORE_DETAILS = ("at", "what")
 
 
-def state(data: Told, *, wide: bool = False) -> str:
+def state(data: PageData, *, wide: bool = False) -> str:
     """`wide`: a line for each pod that waits. Otherwise pods that wait for the same reason are one line."""
     page = Page()
     if isinstance(data.get("node"), dict):
@@ -50,7 +50,7 @@ def state(data: Told, *, wide: bool = False) -> str:
     return page.text()
 
 
-def within(data: Told, namespace: str) -> Told:
+def within(data: PageData, namespace: str) -> PageData:
     """The same with the pods of this namespace only."""
     inside = f"{namespace}/"
     queue = {
@@ -61,18 +61,18 @@ def within(data: Told, namespace: str) -> Told:
     return {**data, "queue": queue, "assumed": assumed}
 
 
-def names(data: Told) -> list[str]:
+def names(data: PageData) -> list[str]:
     """The pods that wait."""
     return [each["pod"] for pods in (data.get("queue") or {}).values() for each in pods]
 
 
-def news(before: Told, now: Told) -> list[str]:
+def news(before: PageData, now: PageData) -> list[str]:
     """What is new since an earlier look, a line each: pods that wait or are on their way, and entries of histories."""
     old = set(_lines(before))
     return [line for line in _lines(now) if line not in old]
 
 
-def _lines(data: Told) -> Iterator[str]:
+def _lines(data: PageData) -> Iterator[str]:
     for pool, pods in (data.get("queue") or {}).items():
         for each in pods:
             yield f"{pool}  {each['pod']}  tried {each.get('attempts', 0)}" + (
@@ -82,20 +82,20 @@ def _lines(data: Told) -> Iterator[str]:
         yield f"on its way  {pod}  to {where['node']}" + (", bound" if where.get("bound") else "")
     for story in data.get("histories") or ():
         for entry in story["lines"]:
-            yield f"{entry['at']}  {_told(entry)}"
+            yield f"{entry['at']}  {_line_text(entry)}"
 
 
-def knows_pod(data: Told) -> bool:
+def knows_pod(data: PageData) -> bool:
     waits = any((data.get("queue") or {}).values())
     return waits or any(data.get(name) for name in ("assumed", "histories", "decisions", "node"))
 
 
-def knows_node(data: Told) -> bool:
+def knows_node(data: PageData) -> bool:
     found = data.get("node") or {}
     return bool(found.get("isThere") or found.get("pods") or "policy" in found)
 
 
-def _numbers(page: Page, data: Told) -> None:
+def _numbers(page: Page, data: PageData) -> None:
     grid = formats.labelled()
     grid.add_row("leads", "yes" if data["leads"] else "no, another one does")
     nodes = data.get("nodes")
@@ -114,10 +114,10 @@ def _numbers(page: Page, data: Told) -> None:
     page.add()
 
 
-def _queue(page: Page, queue: Told, *, wide: bool) -> None:
+def _queue(page: Page, queue: PageData, *, wide: bool) -> None:
     table = page.table("POOL", "POD", "WAITS", "TRIED", *(["PRIORITY", "AFTER"] if wide else []), "WHY")
     for pool, pods in queue.items():
-        alike: dict[object, list[Told]] = {}
+        alike: dict[object, list[PageData]] = {}
         for number, pod in enumerate(pods):
             alike.setdefault((number if wide else pod["pod"].partition("/")[0], _why(pod)), []).append(pod)
         for several in alike.values():
@@ -130,12 +130,12 @@ def _queue(page: Page, queue: Told, *, wide: bool) -> None:
     page.add(table if table.row_count else "No pod waits.")
 
 
-def _why(pod: Told) -> str:
+def _why(pod: PageData) -> str:
     why = [f"{plugin}: {', '.join(reasons)}" for plugin, reasons in (pod.get("refused") or {}).items()]
     return "; ".join([*why, *([f"held by {pod['gate']}"] if pod.get("gate") else [])])
 
 
-def _on_their_way(page: Page, assumed: Told) -> None:
+def _on_their_way(page: Page, assumed: PageData) -> None:
     if not assumed:
         return
     table = page.table("ON ITS WAY", "TO", "")
@@ -145,23 +145,23 @@ def _on_their_way(page: Page, assumed: Told) -> None:
     page.add(table)
 
 
-def _story(page: Page, story: Told) -> None:
+def _story(page: Page, story: PageData) -> None:
     page.add()
     page.add(f"{story['pod']} ({story['uid']})")
     grid = formats.labelled()
     for line in story["lines"]:
-        grid.add_row(line["at"], _told(line))
+        grid.add_row(line["at"], _line_text(line))
     page.add(grid, indent=INDENT)
     if story.get("leftOut"):
         page.add(f"({story['leftOut']} lines in the middle were left out)", indent=INDENT)
 
 
-def _told(line: Told) -> str:
+def _line_text(line: PageData) -> str:
     details = ", ".join(f"{name} {value}" for name, value in line.items() if name not in BEFORE_DETAILS and value != "")
     return f"{line['what']}: {details}" if details else str(line["what"])
 
 
-def _held(page: Page, data: Told) -> None:
+def _held(page: Page, data: PageData) -> None:
     held = data.get("held")
     page.add()
     if not held:
@@ -169,7 +169,7 @@ def _held(page: Page, data: Told) -> None:
     page.add(f"On {data['node']}, {_containers(held)} ({held['source']})")
 
 
-def node(page: Page, data: Told) -> None:
+def node(page: Page, data: PageData) -> None:
     head = f"{data['name']}"
     if "policy" not in data:
         pods = ", ".join(data.get("pods") or ()) or "none"
@@ -185,16 +185,23 @@ def node(page: Page, data: Told) -> None:
     table = page.table("FREE", *(f"zone {zone}" for zone in zones), *(["several zones or none"] if shared else []))
     for name, by_zone in resources.items():
         others = ", ".join(text for place, text in by_zone.items() if len(place) != 1)
-        table.add_row(name, *(by_zone.get((zone,), "-") for zone in zones), *([others] if shared else []))
+        named = _resource_name(name, resources)
+        table.add_row(named, *(by_zone.get((zone,), "-") for zone in zones), *([others] if shared else []))
     page.add(table, indent=INDENT)
     _tenants(page, data.get("tenants") or ())
 
 
-def _free(resource: str, cell: Told) -> str:
+def _resource_name(name: str, known: Iterable[str]) -> str:
+    """Without its domain, which breaks where a node has eight zones; as it is if another resource reads the same."""
+    short = name.rpartition("/")[2]
+    return short if sum(each.rpartition("/")[2] == short for each in known) == 1 else name
+
+
+def _free(resource: str, cell: PageData) -> str:
     return formats.free_of(resource, cell["free"], cell["allocatable"]).removesuffix(" free")
 
 
-def _tenants(page: Page, tenants: Iterable[Told]) -> None:
+def _tenants(page: Page, tenants: Iterable[PageData]) -> None:
     table = page.table("POD", "ZONES", "SOURCE", "")
     for each in tenants:
         notes = [
@@ -205,7 +212,7 @@ def _tenants(page: Page, tenants: Iterable[Told]) -> None:
         page.add(table, indent=INDENT)
 
 
-def _containers(held: Told) -> str:
+def _containers(held: PageData) -> str:
     found = held.get("containers") or {}
     return ", ".join(f"{name} in {_sets(sets)}" for name, sets in found.items()) or "no container is aligned"
 

@@ -42,11 +42,6 @@ class Box(Struct, frozen=True, kw_only=True):
         across = self.x <= other.x and other.right <= self.right
         return across and self.y <= other.y and other.bottom <= self.bottom
 
-    def meets(self, other: Box) -> bool:
-        """Whether the two have more than an edge in common."""
-        across = self.x < other.right and other.x < self.right
-        return across and self.y < other.bottom and other.y < self.bottom
-
 
 class Drawing(Struct, frozen=True):
     """Boxes, those further back first. `label` says in words what is drawn."""

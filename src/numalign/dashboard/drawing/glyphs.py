@@ -36,9 +36,9 @@ SAYS: Final = {
 NO_SHARE: Final = Share(0, 0, 0)
 
 
-def glyph(node: Node, resource: str, href: str, key: str) -> Markup:
-    """`key`: the id of the element."""
-    zones = [(zone, zone.shares.get(resource, NO_SHARE)) for zone in node.zones]
+def glyph(node: Node, resource: str, href: str, key: str, *, with_amount: bool = False) -> Markup:
+    """`key`: the id of the element. `with_amount`: for the line below the name, which the style sheet writes."""
+    zones = _drawn(node, resource)
     wide = next((width for most, width in WIDTHS if len(zones) <= most), NARROWEST)
     gap = GAP if wide > NARROWEST else 1
     across = len(zones) * (wide + gap) - gap if zones else EMPTY_WIDTH
@@ -46,12 +46,27 @@ def glyph(node: Node, resource: str, href: str, key: str) -> Markup:
     size = f"{across + 2 * EDGE} {MARK + HEIGHT + 2 * EDGE}"
     width, height = size.split()
     kinds = " off" if not node.status.startswith("Ready") or "Disabled" in node.status else ""
-    label = escape(describe(node, resource))
+    label, amount = escape(describe(node, resource)), _amount(node, resource) if with_amount else ""
     # Every part is a number, a class, or escaped.
     return Markup(
-        f'<a class="g{kinds}" id="{escape(key)}" href="{escape(href)}" aria-label="{label}">'
+        f'<a class="g{kinds}" id="{escape(key)}" href="{escape(href)}" aria-label="{label}"{amount}>'
         f'<svg width="{width}" height="{height}" viewBox="0 0 {size}">{paths}</svg><bdi>{escape(node.name)}</bdi></a>'
     )
+
+
+def _drawn(node: Node, resource: str) -> list[tuple[Zone, Share]]:
+    """Zones that have the resource. The others are drawn as one: a superchip has thirty zones without CPUs."""
+    shares = [(zone, zone.shares.get(resource, NO_SHARE)) for zone in node.zones]
+    having = [(zone, share) for zone, share in shares if share.size > 0]
+    return having + [(zone, share) for zone, share in shares if share.size <= 0][:1]
+
+
+def _amount(node: Node, resource: str) -> str:
+    total = node.totals.get(resource)
+    if total is None:
+        return ""
+    free, offered = words.amount(total.free, resource), words.amount(total.allocatable, resource)
+    return f' data-free="{escape(f"{free} of {offered} free")}"'
 
 
 def _paths(

@@ -24,10 +24,12 @@ from numalign.dashboard.moment import Moment, Node, ReportState
 
 NAMED: Final = 600
 """Up to so many nodes, the names are written under the glyphs."""
+FEW: Final = 60
+"""Up to so many nodes, the amounts are written there, too."""
 BLOCK: Final = 480
 """Nodes that a browser draws together, when it comes to see them."""
 MOST_KEPT: Final = 8
-"""Moments whose differences can be told."""
+"""Moments whose differences from the newest one are known."""
 LONGEST: Final = 300
 PREFERRED: Final = "cpu"
 BOOT: Final = secrets.token_hex(4)
@@ -130,7 +132,7 @@ class Drawn:
 
     def __init__(self) -> None:
         self._moments: OrderedDict[str, Mapping[str, Node]] = OrderedDict()
-        self._glyphs: dict[tuple[str, str], tuple[Node, str, Markup]] = {}
+        self._glyphs: dict[tuple[str, str], tuple[Node, tuple[str, bool], Markup]] = {}
 
     def note(self, shown: Moment) -> str:
         """The version of the moment's nodes."""
@@ -151,12 +153,12 @@ class Drawn:
             return None
         return {name for name, node in shown.nodes.items() if before.get(name) is not node}
 
-    def glyph(self, node: Node, resource: str, href: str) -> Markup:
+    def glyph(self, node: Node, resource: str, href: str, *, with_amount: bool) -> Markup:
         kept = self._glyphs.get((node.name, resource))
-        if kept is not None and kept[0] is node and kept[1] == href:
+        if kept is not None and kept[0] is node and kept[1] == (href, with_amount):
             return kept[2]
-        made = glyphs.glyph(node, resource, href, element(node.name))
-        self._glyphs[node.name, resource] = (node, href, made)
+        made = glyphs.glyph(node, resource, href, element(node.name), with_amount=with_amount)
+        self._glyphs[node.name, resource] = (node, (href, with_amount), made)
         return made
 
 
@@ -171,7 +173,9 @@ async def _page(request: Request) -> Response:
     resources = words.in_order({name for node in shown.nodes.values() for name in (*node.totals, *_zone_names(node))})
     choice = _choice(request, resources)
     found, version = choice.nodes(shown), drawn.note(shown)
-    order = hashlib.blake2s("\0".join(node.name for node in found).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    is_few = len(found) <= FEW
+    listed_as = "\0".join((choice.resource, *(node.name for node in found)))
+    order = hashlib.blake2s(listed_as.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     state = f"{version}.{order}"
     asked = request.query_params.get("since", "")
     common: dict[str, Any] = {
@@ -186,14 +190,15 @@ async def _page(request: Request) -> Response:
         names = drawn.changed(before, shown) if known_order == order else None
         if names is not None:
             some = [node for node in found if node.name in names]
-            return rendering.part(request, "fleet_changes", shown, glyphs=_glyphs(request, some, choice), **common)
+            drawings = _glyphs(request, some, choice, with_amount=is_few)
+            return rendering.part(request, "fleet_changes", shown, glyphs=drawings, **common)
     parts = (found[start : start + BLOCK] for start in range(0, len(found), BLOCK))
     blocks = list[Markup]()
     for part in parts:
-        blocks.append(Markup("").join(_glyphs(request, part, choice)))
+        blocks.append(Markup("").join(_glyphs(request, part, choice, with_amount=is_few)))
         # Other tasks of the process, such as scheduling, do not wait for the whole page.
         await asyncio.sleep(0)
-    listed = {**common, "blocks": blocks, "is_named": len(found) <= NAMED}
+    listed = {**common, "blocks": blocks, "is_named": len(found) <= NAMED, "is_few": is_few}
     if "hx-request" in request.headers:
         return rendering.part(request, "fleet_list", shown, **listed)
     return rendering.page(request, "fleet", shown, resources=resources, orders=ORDERS, kinds=KINDS, **listed)
@@ -204,10 +209,10 @@ def _zone_names(node: Node) -> Iterator[str]:
         yield from zone.shares
 
 
-def _glyphs(request: Request, found: Sequence[Node], choice: Choice) -> Iterator[Markup]:
+def _glyphs(request: Request, found: Sequence[Node], choice: Choice, *, with_amount: bool) -> Iterator[Markup]:
     link, drawn = rendering.links(request), _drawn(request)
     for node in found:
-        yield drawn.glyph(node, choice.resource, link("node", node.name))
+        yield drawn.glyph(node, choice.resource, link("node", node.name), with_amount=with_amount)
 
 
 def _drawn(request: Request) -> Drawn:

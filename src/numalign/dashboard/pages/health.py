@@ -76,12 +76,13 @@ def _doubtful(shown: Moment) -> list[Node]:
 
 
 def _rate(samples: Sequence[Sample]) -> tuple[float, Markup] | None:
-    """Bindings per second, and how they went; None: it is too early to say."""
+    """Bindings per second, and how they went, empty if there were none; None: it is too early to say."""
     points = [(after.at, (after.bound - before.bound) / (after.at - before.at)) for before, after in pairwise(samples)]
     if not points:
         return None
     whole = (samples[-1].bound - samples[0].bound) / (samples[-1].at - samples[0].at)
-    return whole, charts.line(points, f"bindings per second, at most {max(rate for _, rate in points):.3g}")
+    most = max(rate for _, rate in points)
+    return whole, charts.line(points, f"bindings per second, at most {most:.3g}") if most > 0 else Markup("")
 
 
 def _samples(request: Request, shown: Moment) -> Sequence[Sample]:

@@ -58,9 +58,9 @@ def sockets(node: NodeDetail, marks: Marks) -> list[SocketView]:
 
 def silent(node: NodeDetail) -> Zones:
     """Zones of which the report says nothing, as a machine may have dozens."""
-    told = {zone for part in node.parts if part.size or part.allocatable for zone in part.zones}
-    told |= {core.zone for core in node.cores or ()}
-    return tuple(zone for zone in node.zones if zone not in told)
+    described = {zone for part in node.parts if part.size or part.allocatable for zone in part.zones}
+    described |= {core.zone for core in node.cores or ()}
+    return tuple(zone for zone in node.zones if zone not in described)
 
 
 def elsewhere(node: NodeDetail, marks: Marks) -> list[ZoneView]:

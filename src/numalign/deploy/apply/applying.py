@@ -19,7 +19,7 @@ from numalign.deploy.apply.differences import FieldChange
 from numalign.deploy.apply.inventory import Installation, Inventory
 from numalign.deploy.apply.objects import Ref, Tree
 from numalign.deploy.apply.ownership import Decision
-from numalign.deploy.apply.server import Right, Server
+from numalign.deploy.apply.server import AccessQuestion, Server
 from numalign.deploy.apply.waiting import Say
 from numalign.kube import errors
 
@@ -32,7 +32,7 @@ DEFINED: Final = 60.0
 """Seconds for a definition to be served."""
 
 
-class Options(Struct, frozen=True, kw_only=True):
+class ApplyOptions(Struct, frozen=True, kw_only=True):
     adopt: bool = False
     """Take over objects that another tool made."""
     force_conflicts: bool = False
@@ -70,13 +70,13 @@ class Step(Struct, frozen=True):
         return objects.ref(self.tree)
 
 
-class Plan(Struct, frozen=True):
+class ApplyPlan(Struct, frozen=True):
     installation: Installation
     steps: tuple[Step, ...]
     known: Inventory
     surplus: tuple[Ref, ...]
     """What an earlier run applied and the set no longer has."""
-    options: Options
+    options: ApplyOptions
 
     @property
     def refs(self) -> list[Ref]:
@@ -84,7 +84,9 @@ class Plan(Struct, frozen=True):
         return [step.ref for step in self.steps if step.decision.kind == "apply"]
 
 
-async def plan_for(server: Server, installation: Installation, wanted: Iterable[Tree], options: Options) -> Plan:
+async def plan_for(
+    server: Server, installation: Installation, wanted: Iterable[Tree], options: ApplyOptions
+) -> ApplyPlan:
     """What has to be done. BadObject for a set that is none, Refused where an object stands in the way."""
     ordered = objects.checked(with_namespace(installation, wanted, server.manager))
     refs = [objects.ref(tree) for tree in ordered]
@@ -100,7 +102,7 @@ async def plan_for(server: Server, installation: Installation, wanted: Iterable[
     known = await inventory.read(server, installation)
     kept = {each.identity for each in refs}
     surplus = [each for each in objects.backwards(known.refs) if each.identity not in kept] if options.prune else []
-    return Plan(installation, tuple(steps), known, tuple(surplus), options)
+    return ApplyPlan(installation, tuple(steps), known, tuple(surplus), options)
 
 
 def with_namespace(installation: Installation, wanted: Iterable[Tree], manager: str) -> list[Tree]:
@@ -142,7 +144,7 @@ def _refused(step: Step) -> str:
     return f"{step.ref}: {step.decision.why}"
 
 
-async def check(server: Server, plan: Plan, expected: Sequence[Change] = ()) -> None:
+async def check(server: Server, plan: ApplyPlan, expected: Sequence[Change] = ()) -> None:
     """Refused where the user lacks a right that this plan needs; `expected` tells what needs none."""
     settled = {change.object for change in expected if change.settled}
     steps = [step for step in plan.steps if step.decision.kind == "apply" and step.ref not in settled]
@@ -155,7 +157,7 @@ async def check(server: Server, plan: Plan, expected: Sequence[Change] = ()) -> 
         raise Refused([f"you may not {right}; ask an administrator for it" for right in lacking])
 
 
-def _rights(server: Server, steps: Iterable[Step], surplus: Iterable[Ref]) -> list[Right]:
+def _rights(server: Server, steps: Iterable[Step], surplus: Iterable[Ref]) -> list[AccessQuestion]:
     found = []
     for step in steps:
         verbs = ("get", "patch", "create") if step.live is None else ("get", "patch")
@@ -163,12 +165,12 @@ def _rights(server: Server, steps: Iterable[Step], surplus: Iterable[Ref]) -> li
     return found + [_right(server, each, verb) for each in surplus for verb in ("get", "delete")]
 
 
-def _right(server: Server, which: Ref, verb: str) -> Right:
+def _right(server: Server, which: Ref, verb: str) -> AccessQuestion:
     target = server.target(which)
-    return Right(verb, target.resource.group, target.resource.plural, target.namespace)
+    return AccessQuestion(verb, target.resource.group, target.resource.plural, target.namespace)
 
 
-async def preview(server: Server, plan: Plan, *, by_server: bool = True) -> list[Change]:
+async def preview(server: Server, plan: ApplyPlan, *, by_server: bool = True) -> list[Change]:
     """What would change. `by_server`: by a dry run, which also validates; else by comparing what is written. Refused
     names every object that the server would not accept, and every right that is lacking."""
 
@@ -183,8 +185,8 @@ async def preview(server: Server, plan: Plan, *, by_server: bool = True) -> list
     if len(changes) < len(found):
         if any(isinstance(each, errors.Forbidden) for each in found):
             await check(server, plan)
-        told = zip(plan.steps, found, strict=True)
-        raise Refused([_sentence(step.ref, each) for step, each in told if not isinstance(each, Change)])
+        tried = zip(plan.steps, found, strict=True)
+        raise Refused([_sentence(step.ref, each) for step, each in tried if not isinstance(each, Change)])
     surplus = await server.all(plan.surplus, server.get)
     for which, tree in zip(plan.surplus, surplus, strict=True):
         if tree is not None:
@@ -193,7 +195,7 @@ async def preview(server: Server, plan: Plan, *, by_server: bool = True) -> list
     return changes
 
 
-async def _previewed(server: Server, step: Step, plan: Plan, *, by_server: bool) -> Change:
+async def _previewed(server: Server, step: Step, plan: ApplyPlan, *, by_server: bool) -> Change:
     if step.decision.kind == "skip":
         return Change("skipped", step.ref, step.decision.why)
     if step.live is None:
@@ -207,7 +209,7 @@ async def _previewed(server: Server, step: Step, plan: Plan, *, by_server: bool)
     return _change(step, after)
 
 
-def _can_be_tried(server: Server, step: Step, plan: Plan) -> bool:
+def _can_be_tried(server: Server, step: Step, plan: ApplyPlan) -> bool:
     """A dry run fails where the namespace, the definition or the role it refers to is yet to be created."""
     absent = {each.ref.name for each in plan.steps if each.ref.kind == objects.NAMESPACE and each.live is None}
     is_placed = step.ref.namespace not in absent and server.kind(step.ref) is not None
@@ -228,7 +230,7 @@ class Disputed(Exception):
     """Another tool applies a field of the object."""
 
 
-async def _applied(server: Server, step: Step, options: Options, *, dry_run: bool = False) -> Tree:
+async def _applied(server: Server, step: Step, options: ApplyOptions, *, dry_run: bool = False) -> Tree:
     force = step.decision.force or options.force_conflicts
     try:
         return await server.apply(step.tree, force=force, dry_run=dry_run)
@@ -258,7 +260,7 @@ class Stopped(Exception):
         self.changes = tuple(changes)
 
 
-async def perform(server: Server, plan: Plan, expected: Sequence[Change], say: Say) -> list[Change]:
+async def perform(server: Server, plan: ApplyPlan, expected: Sequence[Change], say: Say) -> list[Change]:
     """Does it, and says one line per object. Raises Stopped, TimedOut where something pruned does not go away."""
     done: list[Change] = []
     settled = {change.object: change for change in expected if change.settled}
@@ -269,7 +271,7 @@ async def perform(server: Server, plan: Plan, expected: Sequence[Change], say: S
 
 
 async def _performed(
-    server: Server, plan: Plan, settled: Mapping[Ref, Change], done: list[Change], say: Say
+    server: Server, plan: ApplyPlan, settled: Mapping[Ref, Change], done: list[Change], say: Say
 ) -> list[Change]:
     def tell(change: Change) -> None:
         done.append(change)
@@ -294,7 +296,7 @@ async def _performed(
     return done
 
 
-async def _put(server: Server, step: Step, options: Options) -> Change:
+async def _put(server: Server, step: Step, options: ApplyOptions) -> Change:
     if step.decision.kind == "skip":
         return Change("skipped", step.ref, step.decision.why)
     return _change(step, await _applied(server, step, options))

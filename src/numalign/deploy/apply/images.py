@@ -14,7 +14,7 @@ from numalign.deploy.apply.objects import Tree
 COMPONENT: Final = "app.kubernetes.io/component"
 
 
-class Image(Struct, frozen=True, order=True, omit_defaults=True):
+class ImageReference(Struct, frozen=True, order=True, omit_defaults=True):
     """`mirror` is where the set expects it, where that is another registry."""
 
     component: str
@@ -22,16 +22,16 @@ class Image(Struct, frozen=True, order=True, omit_defaults=True):
     mirror: str = ""
 
 
-def used(trees: Iterable[Tree]) -> list[Image]:
+def used(trees: Iterable[Tree]) -> list[ImageReference]:
     """Each image of each component once, in the order of the components' names."""
-    return sorted({Image(_component(tree), image) for tree in trees for image in _images(tree)})
+    return sorted({ImageReference(_component(tree), image) for tree in trees for image in _images(tree)})
 
 
-def mirrored(original: Iterable[Tree], rewritten: Iterable[Tree]) -> list[Image]:
+def mirrored(original: Iterable[Tree], rewritten: Iterable[Tree]) -> list[ImageReference]:
     """`rewritten` is the same set for another registry."""
     there = {objects.ref(tree).identity: list(_images(tree)) for tree in rewritten}
     pairs = {
-        Image(_component(tree), one, other)
+        ImageReference(_component(tree), one, other)
         for tree in original
         for one, other in zip(_images(tree), there[objects.ref(tree).identity], strict=True)
     }

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from numalign.deploy.apply import objects, ownership
 from numalign.deploy.apply.objects import Ref, Tree
-from numalign.deploy.apply.server import Right, Server
+from numalign.deploy.apply.server import AccessQuestion, Server
 from numalign.kube import errors
 from numalign.kube.request import Selection
 
@@ -94,8 +94,10 @@ async def absence(server: Server, installation: Installation) -> str:
     return words
 
 
-def rights(installation: Installation) -> list[Right]:
-    return [Right(verb, "", "configmaps", installation.namespace) for verb in ("get", "create", "update", "delete")]
+def rights(installation: Installation) -> list[AccessQuestion]:
+    return [
+        AccessQuestion(verb, "", "configmaps", installation.namespace) for verb in ("get", "create", "update", "delete")
+    ]
 
 
 def _tree(installation: Installation, refs: Sequence[Ref], manager: str) -> Tree:

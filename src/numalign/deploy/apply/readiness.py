@@ -19,7 +19,7 @@ FRESH: Final = publishers.HEARTBEAT_SECONDS + 60.0
 """Seconds. A minute for clocks that differ; the doctor calls an agent dead after a longer silence."""
 
 
-class State(Struct, frozen=True):
+class Readiness(Struct, frozen=True):
     """`failed`: waiting longer does not help."""
 
     ready: bool
@@ -27,68 +27,69 @@ class State(Struct, frozen=True):
     failed: bool = False
 
 
-MISSING: Final = State(ready=False, words="does not exist")
+MISSING: Final = Readiness(ready=False, words="does not exist")
 
 
-def state(tree: Tree | None) -> State:
+def state(tree: Tree | None) -> Readiness:
     if tree is None:
         return MISSING
     if objects.at(tree, "metadata", "deletionTimestamp"):
-        return State(ready=False, words="is being deleted")
+        return Readiness(ready=False, words="is being deleted")
     judge = {"Deployment": deployment, "DaemonSet": daemonset, objects.CRD: definition, objects.NAMESPACE: namespace}
     known = judge.get(str(tree.get("kind")))
-    return known(tree) if known is not None else State(ready=True, words="exists")
+    return known(tree) if known is not None else Readiness(ready=True, words="exists")
 
 
-def deployment(tree: Tree) -> State:
+def deployment(tree: Tree) -> Readiness:
     wanted = objects.at(tree, "spec", "replicas")
     wanted = 1 if wanted is None else int(wanted)
     if not _is_observed(tree):
-        return State(ready=False, words="the controller has not seen the change yet")
+        return Readiness(ready=False, words="the controller has not seen the change yet")
     progressing = _condition(tree, "Progressing")
     if progressing.get("reason") == "ProgressDeadlineExceeded":
         why = progressing.get("message") or "no pod became ready in time"
-        return State(ready=False, words=f"the rollout does not progress: {why}", failed=True)
+        return Readiness(ready=False, words=f"the rollout does not progress: {why}", failed=True)
     updated, total, available = (_count(tree, key) for key in ("updatedReplicas", "replicas", "availableReplicas"))
     failure = _condition(tree, "ReplicaFailure")
-    if failure.get("status") == "True":
+    is_complete = updated >= wanted and total <= updated and available >= wanted
+    if failure.get("status") == "True" and not is_complete:
         words = podtroubles.refused(str(failure.get("message") or failure.get("reason") or ""))
-        return State(ready=False, words=words)
+        return Readiness(ready=False, words=words)
     if updated < wanted:
-        return State(ready=False, words=f"{updated} of {wanted} replicas updated")
+        return Readiness(ready=False, words=f"{updated} of {wanted} replicas updated")
     if total > updated:
-        return State(ready=False, words=f"{total - updated} old replicas left")
+        return Readiness(ready=False, words=f"{total - updated} old replicas left")
     if available < wanted:
-        return State(ready=False, words=f"{available} of {wanted} replicas available")
-    return State(ready=True, words=f"{available} of {wanted} replicas available")
+        return Readiness(ready=False, words=f"{available} of {wanted} replicas available")
+    return Readiness(ready=True, words=f"{available} of {wanted} replicas available")
 
 
-def daemonset(tree: Tree) -> State:
+def daemonset(tree: Tree) -> Readiness:
     if not _is_observed(tree):
-        return State(ready=False, words="the controller has not seen the change yet")
+        return Readiness(ready=False, words="the controller has not seen the change yet")
     desired, ready = _count(tree, "desiredNumberScheduled"), _count(tree, "numberReady")
     updated = _count(tree, "updatedNumberScheduled")
     on_delete = objects.at(tree, "spec", "updateStrategy", "type") == "OnDelete"
     if not desired:
-        return State(ready=True, words="no node is selected")
+        return Readiness(ready=True, words="no node is selected")
     if updated < desired and not on_delete:
-        return State(ready=False, words=f"{updated} of {desired} pods updated")
-    return State(ready=ready >= desired, words=f"{ready} of {desired} pods ready")
+        return Readiness(ready=False, words=f"{updated} of {desired} pods updated")
+    return Readiness(ready=ready >= desired, words=f"{ready} of {desired} pods ready")
 
 
-def definition(tree: Tree) -> State:
+def definition(tree: Tree) -> Readiness:
     names = _condition(tree, "NamesAccepted")
     if names.get("status") == "False":
         why = f"its names are not accepted: {names.get('message') or names.get('reason')}"
-        return State(ready=False, words=why, failed=True)
+        return Readiness(ready=False, words=why, failed=True)
     established = _condition(tree, "Established").get("status") == "True"
     is_ready = established and names.get("status") == "True"
-    return State(ready=is_ready, words="established" if is_ready else "is not established yet")
+    return Readiness(ready=is_ready, words="established" if is_ready else "is not established yet")
 
 
-def namespace(tree: Tree) -> State:
+def namespace(tree: Tree) -> Readiness:
     phase = objects.at(tree, "status", "phase") or "Active"
-    return State(ready=phase == "Active", words=str(phase).lower())
+    return Readiness(ready=phase == "Active", words=str(phase).lower())
 
 
 def _is_observed(tree: Tree) -> bool:
@@ -111,13 +112,13 @@ class Reports(Struct, frozen=True):
     missing: tuple[str, ...] = ()
     stale: tuple[str, ...] = ()
 
-    def state(self) -> State:
+    def state(self) -> Readiness:
         fresh = self.nodes - len(self.missing) - len(self.stale)
         words = f"{fresh} of {self.nodes} nodes have a fresh report"
         late = [*self.missing, *self.stale]
         if late:
             words += f"; none from {', '.join(late[:3])}" + (f" and {len(late) - 3} more" if len(late) > 3 else "")
-        return State(ready=not late, words=words)
+        return Readiness(ready=not late, words=words)
 
 
 def reports(nodes: Iterable[str], found: Mapping[str, Tree], now: datetime) -> Reports:

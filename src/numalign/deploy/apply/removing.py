@@ -16,7 +16,7 @@ from numalign.api.schedulerconfig.configuration import STOCK_LEASE
 from numalign.deploy.apply import inventory, objects, ownership, waiting
 from numalign.deploy.apply.inventory import Installation, Inventory
 from numalign.deploy.apply.objects import Ref, Tree
-from numalign.deploy.apply.server import Right, Server
+from numalign.deploy.apply.server import AccessQuestion, Server
 from numalign.deploy.apply.waiting import Say
 from numalign.kube import errors
 
@@ -49,7 +49,7 @@ class Removal(Struct, frozen=True):
     why: str = ""
 
 
-class Plan(Struct, frozen=True):
+class RemovalPlan(Struct, frozen=True):
     installation: Installation
     known: Inventory
     live: dict[Ref, Tree]
@@ -69,7 +69,7 @@ def why_kept(which: Ref, tree: Tree, manager: str, *, purge: bool = False) -> st
     return f"kept: it belongs to {ownership.owner(tree)} now"
 
 
-async def plan_for(server: Server, installation: Installation, *, purge: bool) -> Plan:
+async def plan_for(server: Server, installation: Installation, *, purge: bool) -> RemovalPlan:
     known = await inventory.read(server, installation)
     # The namespace outlives the inventory that is in it.
     room = Ref("v1", objects.NAMESPACE, installation.namespace)
@@ -81,7 +81,9 @@ async def plan_for(server: Server, installation: Installation, *, purge: bool) -
     found |= await _leases(server, found)
     kept = {which: why_kept(which, tree, server.manager, purge=purge) for which, tree in found.items()}
     live = {which: found[which] for which in objects.backwards(found) if not kept[which]}
-    return Plan(installation, known, live, tuple(Removal("kept", each, why) for each, why in kept.items() if why))
+    return RemovalPlan(
+        installation, known, live, tuple(Removal("kept", each, why) for each, why in kept.items() if why)
+    )
 
 
 async def _leases(server: Server, found: dict[Ref, Tree]) -> dict[Ref, Tree]:
@@ -111,13 +113,13 @@ def leases(configmap: Tree) -> list[Ref]:
     return found
 
 
-async def check(server: Server, plan: Plan) -> list[str]:
+async def check(server: Server, plan: RemovalPlan) -> list[str]:
     """The rights that the user lacks, as sentences."""
     needed = dict.fromkeys(inventory.rights(plan.installation))
     for which in plan.live:
         target = server.target(which)
         needed |= {
-            Right(verb, target.resource.group, target.resource.plural, target.namespace): None
+            AccessQuestion(verb, target.resource.group, target.resource.plural, target.namespace): None
             for verb in ("get", "delete")
         }
     allowed = await server.all(needed, server.may)
@@ -126,7 +128,7 @@ async def check(server: Server, plan: Plan) -> list[str]:
     ]
 
 
-async def perform(server: Server, plan: Plan, seconds: float, say: Say) -> list[Removal]:
+async def perform(server: Server, plan: RemovalPlan, seconds: float, say: Say) -> list[Removal]:
     """Deletes kind by kind and waits for each; what remains is `still there`, and stays in the inventory."""
     done = [*plan.kept]
     for each in plan.kept:

@@ -28,7 +28,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-class Kind(Wire, frozen=True):
+class DiscoveredKind(Wire, frozen=True):
     """A kind as discovery describes it."""
 
     name: str = ""
@@ -37,7 +37,7 @@ class Kind(Wire, frozen=True):
 
 
 class _Kinds(Wire, frozen=True):
-    resources: tuple[Kind, ...] = ()
+    resources: tuple[DiscoveredKind, ...] = ()
 
 
 class Plain(Wire, frozen=True):
@@ -46,7 +46,7 @@ class Plain(Wire, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
 
 
-class Right(Struct, frozen=True, order=True):
+class AccessQuestion(Struct, frozen=True, order=True):
     """A question to the server: may this user do this?"""
 
     verb: str
@@ -64,7 +64,7 @@ class Server:
         self.client = client
         self.manager = manager
         self.clock = client.sender.clock
-        self._kinds: dict[str, dict[str, Kind]] = {}
+        self._kinds: dict[str, dict[str, DiscoveredKind]] = {}
 
     async def learn(self, api_versions: Iterable[str]) -> None:
         """Asks which kinds these API versions have; one that is not served has none."""
@@ -76,7 +76,7 @@ class Server:
         """A definition was installed, so that the next `learn` has to ask again."""
         self._kinds.pop(api_version, None)
 
-    async def _discovered(self, api_version: str) -> dict[str, Kind]:
+    async def _discovered(self, api_version: str) -> dict[str, DiscoveredKind]:
         path = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
         try:
             raw = await self.client.sender.call(_get(path, f"the kinds of {api_version}"))
@@ -85,11 +85,11 @@ class Server:
         found = msgspec.json.decode(raw, type=_Kinds).resources
         return {each.kind: each for each in found if "/" not in each.name}
 
-    def kind(self, which: Ref) -> Kind | None:
+    def kind(self, which: Ref) -> DiscoveredKind | None:
         return self._kinds.get(which.api_version, {}).get(which.kind)
 
     def target(self, which: Ref) -> Target[Plain]:
-        known = self.kind(which) or Kind(f"{which.kind.lower()}s", which.kind, bool(which.namespace))
+        known = self.kind(which) or DiscoveredKind(f"{which.kind.lower()}s", which.kind, bool(which.namespace))
         group, _, version = which.api_version.rpartition("/")
         found = Resource(
             group, version, known.name, which.kind, Plain, lambda raw: msgspec.json.decode(raw, type=Plain)
@@ -143,7 +143,7 @@ class Server:
         # With the uid, a repeated call cannot delete a new object of the same name.
         await self.client.sender.call(msgspec.structs.replace(asked, repeat=Repeat.ALWAYS))
 
-    async def may(self, right: Right) -> bool:
+    async def may(self, right: AccessQuestion) -> bool:
         attributes = {"verb": right.verb, "group": right.group, "resource": right.resource}
         if right.namespace:
             attributes["namespace"] = right.namespace

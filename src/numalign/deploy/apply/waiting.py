@@ -11,7 +11,7 @@ from msgspec import Struct
 from numalign.deploy import podtroubles
 from numalign.deploy.apply import objects, readiness
 from numalign.deploy.apply.objects import Ref, Tree
-from numalign.deploy.apply.readiness import State
+from numalign.deploy.apply.readiness import Readiness
 from numalign.deploy.apply.server import Server
 from numalign.deploy.podtroubles import WatchedPod
 from numalign.kube import errors, lists
@@ -107,13 +107,13 @@ def is_agent(tree: Tree) -> bool:
     return tree.get("kind") == "DaemonSet" and objects.at(tree, "metadata", "labels", COMPONENT) == AGENT
 
 
-async def reports(server: Server, daemonset: Tree) -> State:
+async def reports(server: Server, daemonset: Tree) -> Readiness:
     """Whether each node with a pod of the DaemonSet has a fresh report."""
     try:
         nodes = await agent_nodes(server, daemonset)
         listed = await server.every(TOPOLOGIES.api_version, TOPOLOGIES.kind)
     except errors.Forbidden as problem:
-        return State(ready=False, words=f"cannot be read: {problem}", failed=True)
+        return Readiness(ready=False, words=f"cannot be read: {problem}", failed=True)
     by_node = {each["metadata"]["name"]: each for each in listed}
     return readiness.reports(nodes, by_node, server.clock.wall()).state()
 
@@ -125,7 +125,7 @@ async def troubles(server: Server, tree: Tree, *, briefly: bool) -> str:
     target = podtroubles.PODS.within(tree["metadata"]["namespace"])
     found: list[WatchedPod] = []
     try:
-        async for page in server.client.pages(target, _its_pods(tree)):
+        async for page in server.client.pages(target, podtroubles.its_pods(tree)):
             found += lists.readable(page.items)
             if briefly:
                 break
@@ -145,13 +145,8 @@ async def _uncreated(server: Server, workload: Tree) -> str:
 
 async def agent_nodes(server: Server, daemonset: Tree) -> list[str]:
     meta = daemonset["metadata"]
-    pods = await server.every("v1", "Pod", meta["namespace"], _its_pods(daemonset))
+    pods = await server.every("v1", "Pod", meta["namespace"], podtroubles.its_pods(daemonset))
     return [objects.at(pod, "spec", "nodeName") or _intended(pod) for pod in pods if _is_of(pod, meta["uid"])]
-
-
-def _its_pods(workload: Tree) -> Selection:
-    labels = objects.at(workload, "spec", "selector", "matchLabels") or {}
-    return Selection(labels=",".join(f"{key}={value}" for key, value in sorted(labels.items())))
 
 
 def _is_of(pod: Tree, uid: str) -> bool:

@@ -38,7 +38,6 @@ EVERY: Final = "*"
 KINDS: Final[dict[str, Resource[Any]]] = {
     each.kind: each for each in (CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS, ROLES, ROLE_BINDINGS)
 }
-MOST_NAMED: Final = 6
 
 
 class Granted(msgspec.Struct, frozen=True):

@@ -35,7 +35,7 @@ from numalign.kubelet import configuration
 T = TypeVar("T", bound=Named)
 
 Progress = Callable[[str, int], None]
-"""Told after each page: what is read, and how many objects so far."""
+"""Called after each page: what is read, and how many objects so far."""
 ASKED_AT_ONCE: Final = 16
 ASKING: Final = 10.0
 """Seconds for a kubelet to answer."""
@@ -70,7 +70,7 @@ class Collector:
         self._odd: list[str] = []
 
     async def observe(self) -> Observed:
-        """KubeError where the API server cannot be asked at all."""
+        """KubeError where the API server cannot be asked at all, or does not know the user."""
         version = await self._version()
         now, here = await self._time()
         listed, reports, definition, node_leases = await asyncio.gather(
@@ -107,10 +107,10 @@ class Collector:
         clock = self._client.sender.clock
         try:
             review = await self._client.create(REVIEWS.everywhere(), {})
-            told = publishers.moment(review.metadata.creation_timestamp)
+            answered = publishers.moment(review.metadata.creation_timestamp)
         except (errors.KubeError, BadObject):
-            told = None
-        return told or clock.wall(), clock.wall()
+            answered = None
+        return answered or clock.wall(), clock.wall()
 
     async def _lists(self) -> dict[str, tuple[Any, ...]]:
         found = await asyncio.gather(*(self._every(each.everywhere()) for each in kinds.LISTED))
@@ -224,6 +224,9 @@ class Collector:
         return None
 
     def _missed(self, what: str, problem: errors.KubeError) -> None:
+        if isinstance(problem, errors.Unauthorized):
+            # Not a right that is missing: this user may not ask at all.
+            raise problem
         if isinstance(problem, errors.Forbidden):
             self._unread[what] = f"not allowed ({errors.on_one_line(problem.status.message)})"
         elif isinstance(problem, errors.NotFound):

@@ -13,13 +13,15 @@ from msgspec import Struct
 from numalign.api.objects.node import Node
 from numalign.deploy.doctor import access, cluster, kubelets, programs, reports
 from numalign.deploy.doctor.checks import Check, Severity, Sighting
-from numalign.deploy.doctor.observed import Observed
+from numalign.deploy.doctor.observed import NODES, Observed
 from numalign.deploy.doctor.repairs import Repair
 from numalign.deploy.doctor.view import View
 
 CHECKS: Final[dict[str, Check]] = {
     each.id: each for each in (*cluster.CHECKS, *kubelets.CHECKS, *reports.CHECKS, *programs.CHECKS, *access.CHECKS)
 }
+UNREAD: Final = "{} could not be read"
+NODES_UNREAD: Final = UNREAD.format(NODES.plural)
 RANK: Final = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 
 
@@ -47,6 +49,11 @@ class Diagnosis(Struct, frozen=True, kw_only=True):
     nodes: int
     """Number of nodes in scope."""
 
+    @property
+    def is_void(self) -> bool:
+        """Whether nothing can be said about the cluster: what is not found may be there."""
+        return bool(self.skipped) and (not self.judged or NODES_UNREAD in self.skipped.values())
+
     def has(self, severity: Severity) -> bool:
         return any(RANK[each.severity] <= RANK[severity] for each in self.findings)
 
@@ -68,7 +75,7 @@ def diagnose(
             continue
         lacking = [each for each in check.needs if each in observed.unread]
         if lacking:
-            skipped[check.id] = f"{', '.join(lacking)} could not be read"
+            skipped[check.id] = UNREAD.format(", ".join(lacking))
             continue
         judged.append(check.id)
         sightings = (each for each in check.find(view) if node in ("", each.node))

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from numalign.api.errors import BadObject
 from numalign.deploy.doctor.diagnosis import Diagnosis
-from numalign.deploy.doctor.repairs import Change, Deletion, Grant, Repair
+from numalign.deploy.doctor.repairs import Grant, ObjectDeletion, Patch, Repair
 from numalign.kube import errors
 from numalign.kube.client import Client
 from numalign.kube.resources import DeleteOptions, Preconditions
@@ -19,7 +19,7 @@ from numalign.kube.resources import DeleteOptions, Preconditions
 MANAGER = "numalign-doctor"
 
 
-class Outcome(Struct, frozen=True, kw_only=True):
+class FixOutcome(Struct, frozen=True, kw_only=True):
     what: str
     done: bool
     says: str
@@ -30,22 +30,22 @@ def planned(diagnosis: Diagnosis) -> list[tuple[str, Repair]]:
     return [(finding.check, repair) for finding in diagnosis.findings for repair in finding.repairs]
 
 
-async def mend(client: Client, repairs: Iterable[Repair]) -> list[Outcome]:
+async def mend(client: Client, repairs: Iterable[Repair]) -> list[FixOutcome]:
     return [await _mended(client, each) for each in repairs]
 
 
-async def _mended(client: Client, repair: Repair) -> Outcome:
+async def _mended(client: Client, repair: Repair) -> FixOutcome:
     what = repair.target.words
     try:
-        return Outcome(what=what, done=True, says=await _done(client, repair))
+        return FixOutcome(what=what, done=True, says=await _done(client, repair))
     except errors.Conflict:
-        return Outcome(what=what, done=False, says="not done: it was changed meanwhile; run the doctor again")
+        return FixOutcome(what=what, done=False, says="not done: it was changed meanwhile; run the doctor again")
     except _Returned as problem:
-        return Outcome(what=what, done=False, says=str(problem))
+        return FixOutcome(what=what, done=False, says=str(problem))
     except errors.NotFound:
-        return Outcome(what=what, done=True, says="already gone")
+        return FixOutcome(what=what, done=True, says="already gone")
     except (errors.KubeError, BadObject) as problem:
-        return Outcome(what=what, done=False, says=f"not done: {problem}")
+        return FixOutcome(what=what, done=False, says=f"not done: {problem}")
 
 
 class _Returned(Exception):
@@ -54,13 +54,13 @@ class _Returned(Exception):
 
 async def _done(client: Client, repair: Repair) -> str:
     match repair:
-        case Deletion():
+        case ObjectDeletion():
             if repair.unless is not None:
                 await _require_gone(client, repair)
             held = Preconditions(uid=repair.uid or None, resource_version=repair.version or None)
             await client.delete(repair.target, DeleteOptions(preconditions=held))
             return "deleted"
-        case Change():
+        case Patch():
             await client.patch(repair.target, "merge", repair.patch)
             return "changed"
         case Grant():
@@ -69,7 +69,7 @@ async def _done(client: Client, repair: Repair) -> str:
             return "applied"
 
 
-async def _require_gone(client: Client, repair: Deletion) -> None:
+async def _require_gone(client: Client, repair: ObjectDeletion) -> None:
     assert repair.unless is not None
     try:
         await client.get(repair.unless)

@@ -290,7 +290,7 @@ def _unserved(view: View) -> Iterator[Sighting]:
         fix = "start the scheduler, and read its log" if served else f"correct spec.schedulerName of the pods{hint}"
         yield Sighting(
             where=f"scheduler name {name}",
-            seen=f"no scheduler has looked at {len(pods)} pods that wait for it: {_named(pods)}",
+            seen=f"no scheduler has looked at pods that wait for it: {_named(pods)}",
             fix=fix,
         )
 
@@ -308,7 +308,7 @@ def _stock_only(view: View) -> Iterator[Sighting]:
         if use:
             found.setdefault((pod.spec.scheduler_name, use), []).append(pod)
     for (name, use), pods in sorted(found.items()):
-        yield Sighting(where=f"scheduler name {name}", seen=f"{len(pods)} pods use {use}: {_named(pods)}")
+        yield Sighting(where=f"scheduler name {name}", seen=f"pods use {use}: {_named(pods)}")
 
 
 def _is_overlooked(view: View, pod: Pod) -> bool:

@@ -22,7 +22,7 @@ from numalign.kube.resources import Document, Target
 Text = Mapping[str, Any]
 
 
-class Deletion(Struct, frozen=True, kw_only=True):
+class ObjectDeletion(Struct, frozen=True, kw_only=True):
     target: Target[Any]
     uid: str
     version: str
@@ -34,7 +34,7 @@ class Deletion(Struct, frozen=True, kw_only=True):
         return f"- {self.target.words}  # {self.why}"
 
 
-class Change(Struct, frozen=True, kw_only=True):
+class Patch(Struct, frozen=True, kw_only=True):
     """A merge patch."""
 
     target: Target[Any]
@@ -61,17 +61,19 @@ class Grant(Struct, frozen=True, kw_only=True):
         return unified(self.target.words, self.before or {}, self.after)
 
 
-Repair = Deletion | Change | Grant
+Repair = ObjectDeletion | Patch | Grant
 
 
-def deletion(resource: resources.Resource[Any], meta: ObjectMeta, why: str, unless: Target[Any] | None) -> Deletion:
+def deletion(
+    resource: resources.Resource[Any], meta: ObjectMeta, why: str, unless: Target[Any] | None
+) -> ObjectDeletion:
     target = resource.at(meta.name, meta.namespace)
-    return Deletion(target=target, uid=meta.uid, version=meta.resource_version, why=why, unless=unless)
+    return ObjectDeletion(target=target, uid=meta.uid, version=meta.resource_version, why=why, unless=unless)
 
 
-def untainted(node: Node, key: str) -> Change:
+def untainted(node: Node, key: str) -> Patch:
     patch = nodes.without_taint(node, key) or {}
-    return Change(
+    return Patch(
         target=resources.NODES.at(node.metadata.name),
         patch=patch,
         before={"spec": {"taints": msgspec.to_builtins(node.spec.taints)}},

@@ -241,10 +241,10 @@ def _disagrees(view: View) -> Iterator[Sighting]:
         topology = view.topologies.get(name)
         if topology is None:
             continue
-        told, runs = views.of_report(topology), views.of_configz(name, asked)
+        reported, runs = views.of_report(topology), views.of_configz(name, asked)
         for field, one, other in (
-            ("topologyManagerPolicy", told.policy, runs.policy),
-            ("topologyManagerScope", told.scope, runs.scope),
+            ("topologyManagerPolicy", reported.policy, runs.policy),
+            ("topologyManagerScope", reported.scope, runs.scope),
         ):
             if None not in (one, other) and one != other:
                 yield Sighting(node=name, seen=f"its report says {field} {one}, its kubelet runs with {other}")

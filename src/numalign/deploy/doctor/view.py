@@ -93,9 +93,9 @@ class View(Struct, frozen=True, dict=True):
         topology = self.topologies.get(name)
         if topology is not None and topology.facts.managers is not None:
             return of_agent(topology)
-        told = of_report(topology) if topology is not None else KubeletFacts()
+        reported = of_report(topology) if topology is not None else KubeletFacts()
         asked = self.observed.configz.get(name)
-        return told if asked is None else of_configz(name, asked)
+        return reported if asked is None else of_configz(name, asked)
 
     @cached_property
     def aligned(self) -> frozenset[str]:

@@ -54,22 +54,31 @@ STEPS: Final = (
 )
 
 
-class Step(Struct, frozen=True, kw_only=True):
+class WalkStep(Struct, frozen=True, kw_only=True):
     title: str
     says: str
     findings: tuple[Finding, ...] = ()
     skipped: tuple[str, ...] = ()
     """Checks that could not run."""
+    is_open: bool = False
+    """Nothing is wrong yet, and nothing shows that all is well: the pod is too young."""
 
 
-def steps(observed: Observed, diagnosis: Diagnosis, pod: Pod) -> tuple[Step, ...]:
+def steps(observed: Observed, diagnosis: Diagnosis, pod: Pod) -> tuple[WalkStep, ...]:
     return tuple(_step(observed, diagnosis, pod, *each) for each in STEPS)
 
 
-def _step(observed: Observed, diagnosis: Diagnosis, pod: Pod, title: str, ids: tuple[str, ...]) -> Step:
+def _step(observed: Observed, diagnosis: Diagnosis, pod: Pod, title: str, ids: tuple[str, ...]) -> WalkStep:
     findings = tuple(each for each in diagnosis.findings if each.check in ids and _concerns(each, pod))
     skipped = tuple(each for each in ids if each in diagnosis.skipped)
-    return Step(title=title, says=_says(observed, diagnosis, pod, ids[0]), findings=findings, skipped=skipped)
+    is_open = ids[0] == "scheduler-unserved" and not findings and not pod.spec.node_name and not _decision(pod)
+    says = _says(observed, diagnosis, pod, ids[0])
+    return WalkStep(title=title, says=says, findings=findings, skipped=skipped, is_open=is_open)
+
+
+def _decision(pod: Pod) -> str:
+    """The reason that a scheduler gave for the pod."""
+    return next((each.reason for each in pod.status.conditions if each.type == "PodScheduled"), "")
 
 
 def _concerns(finding: Finding, pod: Pod) -> bool:
@@ -85,8 +94,8 @@ def _concerns(finding: Finding, pod: Pod) -> bool:
 def _says(observed: Observed, diagnosis: Diagnosis, pod: Pod, first: str) -> str:
     match first:
         case "scheduler-unserved":
-            seen = next((each for each in pod.status.conditions if each.type == "PodScheduled"), None)
-            looked = f"it says {seen.reason}" if seen is not None and seen.reason else "it has said nothing of the pod"
+            reason = _decision(pod)
+            looked = f"it says {reason}" if reason else "it has said nothing of the pod"
             return f"{pod.spec.scheduler_name}; {looked}" if not pod.spec.node_name else pod.spec.scheduler_name
         case "publisher-missing":
             return f"{len(observed.reports)} reports, {diagnosis.nodes} nodes for pods"

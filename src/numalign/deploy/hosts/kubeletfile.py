@@ -144,7 +144,7 @@ def _bad(path: str, why: str) -> BadObject:
     return BadObject(KIND, SOURCE, path, why)
 
 
-class Finding(Struct, frozen=True):
+class KubeletFinding(Struct, frozen=True):
     """`id` never changes, and is the doctor's where the doctor sees the same in a cluster. The rest are sentences."""
 
     id: str
@@ -154,7 +154,7 @@ class Finding(Struct, frozen=True):
     severity: Literal["error", "warning"] = "error"
 
 
-def judged(document: object, source: str, machine: Machine, minor: Minor = NEWEST) -> list[Finding]:
+def judged(document: object, source: str, machine: Machine, minor: Minor = NEWEST) -> list[KubeletFinding]:
     """What keeps pods from being aligned on this machine; empty where nothing does. BadObject where the file is no
     KubeletConfiguration at all."""
     found = configuration.read(document, source, machine, minor)
@@ -166,16 +166,16 @@ def judged(document: object, source: str, machine: Machine, minor: Minor = NEWES
     return [*_policies(found), *reserved, *crowded(found.topology_policy, machine)]
 
 
-def _refused(refusal: Exception, document: object, found: Settings, machine: Machine) -> Finding:
+def _refused(refusal: Exception, document: object, found: Settings, machine: Machine) -> KubeletFinding:
     seen = f"the kubelet does not start: {refusal}"
     parts = _parts(machine, document, found.minor) if found.memory_policy == "Static" else ""
     if not parts or "memory" not in str(refusal):
-        return Finding(
+        return KubeletFinding(
             "kubelet-refuses-to-start", "", seen, "numalign deploy kubelet prints a configuration that starts"
         )
     name = "reserved-memory-wrong" if found.reserved_memory else "reserved-memory-missing"
     remedy = f"make the entries add up to kubeReserved, systemReserved and evictionHard: {parts}"
-    return Finding(name, "reservedMemory", seen, remedy)
+    return KubeletFinding(name, "reservedMemory", seen, remedy)
 
 
 def _parts(machine: Machine, document: object, minor: Minor) -> str:
@@ -189,51 +189,53 @@ def _parts(machine: Machine, document: object, minor: Minor) -> str:
     return ", ".join(f"{each['limits'][resourcenames.MEMORY]} for zone {each['numaNode']}" for each in wanted)
 
 
-def _policies(found: Settings) -> Iterator[Finding]:
+def _policies(found: Settings) -> Iterator[KubeletFinding]:
     """The managers whose policy aligns nothing."""
     policy = found.topology_policy
     if policy in ("none", "best-effort"):
         seen = f"the Topology Manager policy is {policy}, so pods that cannot be aligned run unaligned"
         severity: Literal["error", "warning"] = "error" if policy == "none" else "warning"
         remedy = "set single-numa-node or restricted"
-        yield Finding(f"topology-policy-{policy}", "topologyManagerPolicy", seen, remedy, severity)
+        yield KubeletFinding(f"topology-policy-{policy}", "topologyManagerPolicy", seen, remedy, severity)
     if found.cpu_policy != "static":
         seen = "the CPU Manager policy is none, so no container gets CPUs of its own"
-        yield Finding("cpu-manager-not-static", "cpuManagerPolicy", seen, "set static, and reservedSystemCPUs")
+        yield KubeletFinding("cpu-manager-not-static", "cpuManagerPolicy", seen, "set static, and reservedSystemCPUs")
     if found.memory_policy != "Static":
         seen = "the Memory Manager policy is None, so memory comes from any zone"
-        yield Finding("memory-manager-off", "memoryManagerPolicy", seen, "set Static, and reservedMemory")
+        yield KubeletFinding("memory-manager-off", "memoryManagerPolicy", seen, "set Static, and reservedMemory")
 
 
-def crowded(policy: TopologyPolicy, machine: Machine) -> Iterator[Finding]:
+def crowded(policy: TopologyPolicy, machine: Machine) -> Iterator[KubeletFinding]:
     """The kubelet goes through every set of zones for every container: on a real one with 34 zones, no pod was ever
     admitted."""
     zones = len(machine.zones)
     if policy != "none" and zones > DEFAULT_MAX_ZONES:
         seen = f"the machine has {zones} zones; the kubelet tries all 2^{zones} sets of them for every container"
         remedy = "make fewer zones in the firmware (NPS, SNC, memory of devices)"
-        yield Finding(
+        yield KubeletFinding(
             "too-many-zones", MAX_ZONES, seen, f"{remedy}; admission is slow, and above 16 may never end", "warning"
         )
 
 
-def _reserved(found: Settings, machine: Machine) -> Iterator[Finding]:
+def _reserved(found: Settings, machine: Machine) -> Iterator[KubeletFinding]:
     field = "reservedSystemCPUs"
     if not found.reserved_cpus:
         seen = "the CPUs for the system are not named, so the kubelet picks them"
         remedy = f"name them, for example {cpuset.text(first_cores(machine))}"
-        yield Finding("reserved-cpus-unset", field, seen, remedy, "warning")
+        yield KubeletFinding("reserved-cpus-unset", field, seen, remedy, "warning")
         return
     known = topology.discover(machine)
     whole = reduce(or_, (core for core in known.cores.values() if core & found.reserved_cpus), 0)
     if whole != found.reserved_cpus:
         halves = cpuset.text(whole & ~found.reserved_cpus)
         seen = f"CPUs {halves} share a core with a reserved CPU, so pods share it with the system"
-        yield Finding("reserved-cpus-split", field, seen, f"reserve whole cores: {cpuset.text(whole)}", "warning")
+        yield KubeletFinding(
+            "reserved-cpus-split", field, seen, f"reserve whole cores: {cpuset.text(whole)}", "warning"
+        )
     empty = [zone for zone, cpus in known.zones.items() if cpus and not cpus & ~found.reserved_cpus]
     if empty:
         seen = f"all CPUs of zone {', '.join(map(str, empty))} are reserved, so no pod can be aligned to it"
-        yield Finding("reserved-cpus-zone", field, seen, "leave CPUs for pods in every zone", "warning")
+        yield KubeletFinding("reserved-cpus-zone", field, seen, "leave CPUs for pods in every zone", "warning")
 
 
 def steps(form: Form, node: str, root: str = "/var/lib/kubelet") -> Sequence[str]:

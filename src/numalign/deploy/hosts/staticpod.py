@@ -98,7 +98,7 @@ class Record(Struct, frozen=True):
     mode: int
 
 
-class Outcome(Struct, frozen=True):
+class StaticPodOutcome(Struct, frozen=True):
     """`action` as the deployer words it: installed, configured, unchanged, restored."""
 
     action: str
@@ -107,13 +107,13 @@ class Outcome(Struct, frozen=True):
     """Flags of kube-scheduler that numalign does not take over."""
 
 
-class Status(Struct, frozen=True):
+class StaticPodStatus(Struct, frozen=True):
     standing: Standing
     words: str
     image: str = ""
 
 
-def install(places: Places, image: str, config: bytes, *, replace_backup: bool = False) -> Outcome:
+def install(places: Places, image: str, config: bytes, *, replace_backup: bool = False) -> StaticPodOutcome:
     """Backs the manifest up and puts ours in its place. Idempotent; a run that was interrupted is completed."""
     _require_separate(places)
     record, manifest = _recorded(places), _manifest(places)
@@ -125,7 +125,7 @@ def install(places: Places, image: str, config: bytes, *, replace_backup: bool =
         raise _bad(places.manifest, why)
     wanted, left_out = rewritten(original, image, places), flags_left_out(original)
     if manifest == wanted and _content(places.config) == config and record is not None:
-        return Outcome("unchanged", left_out=left_out)
+        return StaticPodOutcome("unchanged", left_out=left_out)
     mode = record.mode if record is not None and _is_ours(manifest) else stat.S_IMODE(places.manifest.stat().st_mode)
     places.backup.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     # In this order: at every moment either the original is in place or its backup is complete.
@@ -136,16 +136,16 @@ def install(places: Places, image: str, config: bytes, *, replace_backup: bool =
     _put(places.config, config, 0o644)
     _put(places.manifest, wanted, mode)
     files = tuple(str(each) for each in (places.manifest, places.config, places.backup))
-    return Outcome("configured" if _is_ours(manifest) else "installed", files, left_out)
+    return StaticPodOutcome("configured" if _is_ours(manifest) else "installed", files, left_out)
 
 
-def restore(places: Places, *, force: bool = False) -> Outcome:
+def restore(places: Places, *, force: bool = False) -> StaticPodOutcome:
     """Puts the backup in its place, byte by byte, and removes everything else. With `force` also where our manifest
     was edited."""
     record, manifest = _recorded(places), _manifest(places, must_exist=False)
     if record is None:
         if manifest and not _is_ours(manifest):
-            return Outcome("unchanged")
+            return StaticPodOutcome("unchanged")
         raise _bad(places.record, "is missing, so there is no backup that can be trusted; write the manifest anew")
     original = _backed_up(places, record)
     if manifest != original:
@@ -156,22 +156,28 @@ def restore(places: Places, *, force: bool = False) -> Outcome:
         path.unlink(missing_ok=True)
     if not any(places.backup.parent.iterdir()):
         places.backup.parent.rmdir()
-    return Outcome("restored", (str(places.manifest),))
+    return StaticPodOutcome("restored", (str(places.manifest),))
 
 
-def status(places: Places) -> Status:
+def status(places: Places) -> StaticPodStatus:
     record, manifest = _recorded(places), _manifest(places, must_exist=False)
     if not manifest:
-        return Status("absent", f"{places.manifest} does not exist; this host runs no kube-scheduler as a static pod")
+        return StaticPodStatus(
+            "absent", f"{places.manifest} does not exist; this host runs no kube-scheduler as a static pod"
+        )
     if not _is_ours(manifest):
         if record is not None:
-            return Status("interrupted", "kube-scheduler is in place, and a backup is left; install or restore again")
-        return Status("stock", "kube-scheduler is in place", _image(manifest))
+            return StaticPodStatus(
+                "interrupted", "kube-scheduler is in place, and a backup is left; install or restore again"
+            )
+        return StaticPodStatus("stock", "kube-scheduler is in place", _image(manifest))
     if record is None or _sum(manifest) != record.installed:
-        return Status("changed", "numalign is in place, and its manifest was edited", _image(manifest))
+        return StaticPodStatus("changed", "numalign is in place, and its manifest was edited", _image(manifest))
     if _sum(_content(places.backup) or b"") != record.original:
-        return Status("changed", "numalign is in place, and the backup is missing or was edited", _image(manifest))
-    return Status("numalign", "numalign is in place of kube-scheduler", _image(manifest))
+        return StaticPodStatus(
+            "changed", "numalign is in place, and the backup is missing or was edited", _image(manifest)
+        )
+    return StaticPodStatus("numalign", "numalign is in place of kube-scheduler", _image(manifest))
 
 
 def rewritten(manifest: bytes, image: str, places: Places) -> bytes:

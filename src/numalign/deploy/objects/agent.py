@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from numalign.deploy import model, presets, rights
+from numalign.deploy import model, podpolicy, presets, rights
 from numalign.deploy.model import Agent
 from numalign.deploy.objects import common
 from numalign.deploy.objects.common import Context, Object, given
@@ -36,6 +36,7 @@ def objects(context: Context) -> list[Object]:
         *common.service_account(context, NAME, settings),
         *common.granted(context, NAME, settings, rights.needed(rights.AGENT, options)),
         *_policy(context, settings),
+        *(_decision_policy(context, settings) if rights.ENFORCE in options else []),
         *common.network_policy(context, NAME, settings.port, kubelet=rights.CONFIGZ in options),
         *(each for name, own in zip(names, found, strict=True) for each in _daemon_set(context, name, own)),
     ]
@@ -47,6 +48,12 @@ def _policy(context: Context, settings: Agent) -> list[Object]:
     holder = Holder("ServiceAccount", context.account(NAME, settings), context.namespace)
     made = rights.own_report_policy(holder, f"{context.component(NAME)}-own-report")
     return common.labelled(context, NAME, made)
+
+
+def _decision_policy(context: Context, settings: Agent) -> list[Object]:
+    if not (settings.decision_policy and context.values.rbac.create and context.release.at_least(NODE_IN_TOKENS)):
+        return []
+    return common.labelled(context, NAME, podpolicy.decisions(f"{context.component(NAME)}-decisions"))
 
 
 def _daemon_set(context: Context, group: str, settings: Agent) -> list[Object]:

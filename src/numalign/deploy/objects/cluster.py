@@ -1,5 +1,5 @@
 """Objects of an installation that belong to no program: its namespace, its CustomResourceDefinitions, and what
-Prometheus is told about its programs."""
+lets Prometheus find its programs."""
 
 from __future__ import annotations
 

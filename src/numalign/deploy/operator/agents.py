@@ -22,8 +22,8 @@ from numalign.deploy.operator import groups, kinds, objects, plan
 from numalign.deploy.operator.conditions import Extra, Outcome
 from numalign.deploy.operator.groups import Group
 from numalign.deploy.operator.kinds import NUMAResourcesOperator, OperatorSpec, RemovedGroup, Status
-from numalign.deploy.operator.objects import Key, Live, Tree
-from numalign.deploy.operator.plan import BadImage, Observed, Options, Owner, Plan, Rollout
+from numalign.deploy.operator.objects import Key, Tree
+from numalign.deploy.operator.plan import BadImage, ObservedCluster, Owner, Plan, PlanOptions, Rollout
 
 UPDATING: Final = "DaemonSetIsUpdating"
 NOT_READY: Final = "AgentsNotReady"
@@ -44,7 +44,7 @@ class _Split(Struct, frozen=True):
     overlaps: list[str]
 
 
-def plan_for(resource: NUMAResourcesOperator, observed: Observed, options: Options) -> Plan:
+def plan_for(resource: NUMAResourcesOperator, observed: ObservedCluster, options: PlanOptions) -> Plan:
     meta, spec = resource.metadata, resource.spec
     paused = plan.paused(meta)
     if paused.holds:
@@ -72,7 +72,7 @@ def _frozen(status: Status) -> Status:
     return {key: value for key, value in status.items() if key not in ("conditions", "observedGeneration", "reason")}
 
 
-def _split(found: list[Group], observed: Observed) -> _Split:
+def _split(found: list[Group], observed: ObservedCluster) -> _Split:
     members = groups.members(found, observed.nodes)
     names = [
         name for name in members if any(set(members[name]) & set(members[other]) for other in members if other != name)
@@ -122,14 +122,16 @@ def _affinity(selector: LabelSelector) -> Tree:
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
 
 
-def objects_of(values: Values, options: Options) -> list[Tree]:
+def objects_of(values: Values, options: PlanOptions) -> list[Tree]:
     return render.render(values, options.release, components=("crds", "agent"))
 
 
 class _Agents:
     """One reconciliation of a resource whose groups are valid."""
 
-    def __init__(self, resource: NUMAResourcesOperator, observed: Observed, options: Options, split: _Split) -> None:
+    def __init__(
+        self, resource: NUMAResourcesOperator, observed: ObservedCluster, options: PlanOptions, split: _Split
+    ) -> None:
         self._resource, self._observed, self._options, self._split = resource, observed, options, split
         self._owner = Owner(kinds.OPERATOR.kind, resource.metadata)
 
@@ -143,7 +145,7 @@ class _Agents:
         names = {each.name for each in waiting}
         found = structs.replace(found, delete=tuple(each for each in found.delete if each.key.name not in names))
         gone = [each for each in removed if each not in waiting and ready(each, wanted)]
-        rollouts = [plan.rollout(self._daemonset(group), self._live(group)) for group in self._split.deployed]
+        rollouts = [plan.rollout(self._daemonset(group), self._observed) for group in self._split.deployed]
         outcome, again = plan.judged(
             rollouts, found, self._resource.status, (UPDATING, NOT_READY), self._observed.now, self._notes()
         )
@@ -165,9 +167,6 @@ class _Agents:
 
     def _daemonset(self, group: Group) -> Key:
         return Key("DaemonSet", f"{self._options.fullname}-agent-{group.name}", self._options.namespace)
-
-    def _live(self, group: Group) -> Live | None:
-        return self._observed.objects.get(self._daemonset(group))
 
     def _notes(self) -> list[str]:
         empty = [group.name for group in self._split.deployed if not self._split.members[group.name]]

@@ -10,20 +10,21 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from msgspec import Struct, structs
 
 from numalign.api.objects import statusconditions
+from numalign.deploy import podtroubles
 from numalign.deploy.apply import ownership
 from numalign.deploy.operator import agents, conditions, fields, kinds, objects, plan, reports, schedulers
 from numalign.deploy.operator.conditions import Outcome
 from numalign.deploy.operator.kinds import Resource, Status
 from numalign.deploy.operator.metrics import Metrics
 from numalign.deploy.operator.objects import Key, Live, Tree
-from numalign.deploy.operator.plan import Observed, Options, Plan
+from numalign.deploy.operator.plan import ObservedCluster, Owner, Plan, PlanOptions
 from numalign.deploy.operator.workqueue import WorkQueue
-from numalign.kube import errors, resources
+from numalign.kube import errors, lists, resources
 from numalign.kube.client import Client
 from numalign.kube.events.events import Occurrence
 from numalign.kube.events.recorder import Recorder
@@ -37,7 +38,7 @@ from numalign.process.log import about
 
 LOG: Final = logging.getLogger(__name__)
 RESYNC: Final = 50.0
-"""Seconds; drift is repaired within a minute, also where no watch told of it."""
+"""Seconds; drift is repaired within a minute, also where no watch shows it."""
 PATIENCE: Final = 5
 """Failures in a row after which an API server that cannot be reached shows in the status."""
 TRANSIENT: Final = (
@@ -50,8 +51,6 @@ TRANSIENT: Final = (
 )
 REPORTS_DEFINITION: Final = f"metadata.name={objects.REPORTS_DEFINITION}"
 MANAGED: Final = f"{ownership.MANAGED_BY}={fields.MANAGER}"
-
-Name = Literal["numaresourcesoperators", "numaresourcesschedulers"]
 
 
 class Written(Struct, frozen=True):
@@ -72,7 +71,7 @@ class Controller:
     def __init__(
         self,
         client: Client,
-        options: Options,
+        options: PlanOptions,
         recorder: Recorder,
         metrics: Metrics,
         leads: Callable[[], bool] = lambda: True,
@@ -161,7 +160,7 @@ class Controller:
         started, planned = self._clock.now(), Plan()
         resource = self._with_own_status(key, resource)
         try:
-            planned = self._plan(resource, await self._waiting(resource))
+            planned = self._plan(resource, await self._waiting(resource), await self._troubles(resource))
             failures = await self._performed(planned, key)
             await self._report(key, resource, planned, failures)
         except errors.KubeError as problem:
@@ -197,16 +196,37 @@ class Controller:
             found[name] = tuple(sorted(f"{each.metadata.namespace}/{each.metadata.name}" for each in pods))
         return found
 
-    def _plan(self, resource: Resource, waiting: dict[str, tuple[str, ...]]) -> Plan:
-        observed = Observed(
-            objects={
-                Key(kind, each.metadata.name, each.metadata.namespace): each
-                for kind, watched in self._managed.items()
-                for each in watched.store
-            },
+    async def _troubles(self, resource: Resource) -> dict[Key, str]:
+        """Of the workloads of a resource that are not ready. One page of pods tells enough."""
+        owner = Owner(_kind(resource), resource.metadata)
+        slow = {key: live for key, live in self._objects().items() if owner.has(live) and plan.is_slow(key, live)}
+        return {key: await self._trouble(key, live) for key, live in slow.items()}
+
+    async def _trouble(self, key: Key, live: Live) -> str:
+        try:
+            async for page in self._client.pages(
+                podtroubles.PODS.within(key.namespace), podtroubles.its_pods(live.tree())
+            ):
+                return podtroubles.troubles(lists.readable(page.items))
+        except errors.KubeError as problem:
+            # Words for the status alone: what has to be repaired does not wait for them.
+            LOG.info("Pods of %s cannot be read: %s", key, problem)
+        return ""
+
+    def _objects(self) -> dict[Key, Live]:
+        return {
+            Key(kind, each.metadata.name, each.metadata.namespace): each
+            for kind, watched in self._managed.items()
+            for each in watched.store
+        }
+
+    def _plan(self, resource: Resource, waiting: dict[str, tuple[str, ...]], troubles: dict[Key, str]) -> Plan:
+        observed = ObservedCluster(
+            objects=self._objects(),
             nodes=tuple(self._nodes.store),
             now=self._clock.wall(),
             waiting=waiting,
+            troubles=troubles,
             settled=self._settled,
         )
         if isinstance(resource, kinds.NUMAResourcesOperator):
@@ -245,7 +265,7 @@ class Controller:
     async def _apply(self, tree: Tree) -> None:
         key = objects.key_of(tree)
         target = objects.target(key)
-        if key not in self._known():
+        if key not in self._objects():
             await self._require_ours(key)
         if not self._may_write():
             return
@@ -257,13 +277,6 @@ class Controller:
         else:
             self._settled.pop(key, None)
 
-    def _known(self) -> set[Key]:
-        return {
-            Key(kind, each.metadata.name, each.metadata.namespace)
-            for kind, watched in self._managed.items()
-            for each in watched.store
-        }
-
     async def _require_ours(self, key: Key) -> None:
         """Foreign where an object of this name is there that another manager made."""
         try:
@@ -273,7 +286,7 @@ class Controller:
         if not plan.is_ours(found):
             raise plan.Foreign(plan.belongs(key, found))
 
-    async def _remove(self, removal: plan.Removal) -> None:
+    async def _remove(self, removal: plan.FieldRemoval) -> None:
         if not self._may_write():
             return
         try:
@@ -368,7 +381,7 @@ def happened(resource: Resource, outcome: Outcome | None, planned: Plan) -> list
     """Events about a change of the state, not about its details."""
     old = conditions.current(kinds.conditions(resource.status))
     same = old is not None and outcome is not None and (old.state, old.reason) == (outcome.state, outcome.reason)
-    told = (
+    is_reported = (
         old is not None and outcome is not None and (old.message == outcome.message or outcome.state == "Progressing")
     )
     regarding = ObjectReference(
@@ -384,7 +397,7 @@ def happened(resource: Resource, outcome: Outcome | None, planned: Plan) -> list
         and each.holds
         and not statusconditions.holds(kinds.conditions(resource.status), each.type)
     ]
-    if outcome is None or (same and told):
+    if outcome is None or (same and is_reported):
         return flipped
     warns = outcome.state == "Degraded" or (outcome.state == "Available" and outcome.message)
     note = outcome.message or {"Available": "all operands are ready"}.get(outcome.state, outcome.reason)

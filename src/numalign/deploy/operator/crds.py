@@ -99,7 +99,12 @@ def _definition(custom: Custom, schemas: tuple[Tree, Tree], columns: list[Tree])
 def _operator() -> tuple[Tree, Tree]:
     config = _config()
     group = _object(
-        name={"type": "string", "minLength": 1, "maxLength": 20, "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"},
+        name={
+            "type": "string",
+            "minLength": 1,
+            "maxLength": kinds.LONGEST_GROUP_NAME,
+            "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+        },
         poolName={"type": "string", "minLength": 1, "maxLength": 63},
         machineConfigPoolSelector=_selector(),
         nodeSelector=_selector(),

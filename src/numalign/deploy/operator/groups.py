@@ -19,14 +19,12 @@ from numalign.api.objects import selectors
 from numalign.api.objects.nodematching import LABEL_KEY
 from numalign.api.objects.selectors import LabelSelector, LabelSelectorRequirement
 from numalign.deploy.operator import crds
-from numalign.deploy.operator.kinds import GroupConfig, NodeGroup
+from numalign.deploy.operator.kinds import LONGEST_GROUP_NAME, GroupConfig, NodeGroupSpec
 from numalign.deploy.operator.objects import Node
 
 ROLE: Final = "node-role.kubernetes.io/"
 POOL_LABEL: Final = "pools.operator.machineconfiguration.openshift.io/"
 NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-LONGEST_NAME: Final = 20
-"""Of a group, as in the values of the chart."""
 SHORTEST_PERIOD, LONGEST_PERIOD = 1.0, 300.0
 """Seconds that the agent's --period may have."""
 DEFAULT_PERIOD: Final = "10s"
@@ -86,7 +84,7 @@ class Problem(Struct, frozen=True):
         return f"{self.field}: {self.why}"
 
 
-def read(written: Sequence[NodeGroup]) -> tuple[list[Group], list[Problem]]:
+def read(written: Sequence[NodeGroupSpec]) -> tuple[list[Group], list[Problem]]:
     """The groups that are valid, and every problem, in the order of the fields."""
     found, problems, names = list[Group](), list[Problem](), dict[str, str]()
     for number, each in enumerate(written):
@@ -105,7 +103,7 @@ def read(written: Sequence[NodeGroup]) -> tuple[list[Group], list[Problem]]:
     return found, problems
 
 
-def _identified(group: NodeGroup, field: str) -> tuple[Group | None, list[Problem]]:
+def _identified(group: NodeGroupSpec, field: str) -> tuple[Group | None, list[Problem]]:
     given = {
         "poolName": group.pool_name,
         "machineConfigPoolSelector": group.machine_config_pool_selector,
@@ -125,7 +123,7 @@ def _identified(group: NodeGroup, field: str) -> tuple[Group | None, list[Proble
     return _by_pool_selector(group.machine_config_pool_selector, f"{field}.machineConfigPoolSelector")
 
 
-def _by_selector(group: NodeGroup, selector: LabelSelector, field: str) -> tuple[Group | None, list[Problem]]:
+def _by_selector(group: NodeGroupSpec, selector: LabelSelector, field: str) -> tuple[Group | None, list[Problem]]:
     problems = [
         *_name_problems(group.name, f"{field}.name"),
         *_selector_problems(selector, f"{field}.nodeSelector"),
@@ -158,8 +156,8 @@ def _by_pool_selector(selector: LabelSelector, field: str) -> tuple[Group | None
 def _name_problems(name: str, field: str) -> Iterator[Problem]:
     if not name:
         yield Problem(field, "is empty; it names the DaemonSet of the group")
-    elif not NAME.fullmatch(name) or len(name) > LONGEST_NAME:
-        why = f"{errors.echo(name)} is not up to {LONGEST_NAME} lower-case letters, digits and inner dashes"
+    elif not NAME.fullmatch(name) or len(name) > LONGEST_GROUP_NAME:
+        why = f"{errors.echo(name)} is not up to {LONGEST_GROUP_NAME} lower-case letters, digits and inner dashes"
         yield Problem(field, why)
 
 

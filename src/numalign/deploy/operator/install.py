@@ -41,8 +41,9 @@ def component(installed: Values, release: Release) -> list[Object]:
         return []
     context = Context(installed, release)
     here = structs.replace(release, namespace=context.namespace)
-    operands = Release(namespace=context.namespace), values.read(wanted.values)
-    made = objects(here, installed, wanted.image, _args(wanted), wanted.values or None, operands=operands)
+    document = _document(installed)
+    operands = Release(namespace=context.namespace), values.read(document)
+    made = objects(here, installed, wanted.image, _args(wanted), document or None, operands=operands)
     pull = dict.fromkeys((*installed.global_.image_pull_secrets, *wanted.image.pull_secrets))
     for each in made:
         if each["kind"] == "Deployment":
@@ -50,6 +51,15 @@ def component(installed: Values, release: Release) -> list[Object]:
     granted = () if installed.rbac.create else rights.KINDS
     kept = [each for each in made if each["kind"] not in ("Namespace", "CustomResourceDefinition", *granted)]
     return [*_definitions(context), *labelled(context, NAME, kept)]
+
+
+def _document(installed: Values) -> dict[str, Any]:
+    """The values file of the operator. Its operands come from the registry of this installation, too."""
+    world = installed.global_
+    shared = given(
+        imageRegistry=world.image_registry, imageTag=world.image_tag, imagePullSecrets=world.image_pull_secrets
+    )
+    return values.over({"global": shared} if shared else {}, installed.operator.values)
 
 
 def _definitions(context: Context) -> list[Object]:
@@ -182,6 +192,7 @@ def _deployment(context: Context, account: str, image: Image, args: tuple[str, .
         "nodeSelector": {"kubernetes.io/os": "linux"},
         "tolerations": [{"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}],
         "containers": [container],
+        **given(imagePullSecrets=[{"name": name} for name in context.values.global_.image_pull_secrets]),
     }
     return {
         "apiVersion": "apps/v1",

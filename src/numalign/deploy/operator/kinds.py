@@ -29,6 +29,8 @@ GUARANTEED: Final = "guaranteed"
 
 LOG_LEVELS: Final = {"Normal": 2, "Debug": 4, "Trace": 6, "TraceAll": 8}
 """logLevel, and the level of klog that it stands for."""
+LONGEST_GROUP_NAME: Final = 48
+"""The DaemonSet of a group is called `numalign-agent-` and the name, at most 63 characters."""
 
 
 Status = dict[str, Any]
@@ -56,7 +58,7 @@ class GroupConfig(Wire, frozen=True):
     tolerations: tuple[dict[str, Any], ...] = ()
 
 
-class NodeGroup(Wire, frozen=True):
+class NodeGroupSpec(Wire, frozen=True):
     """One of `pool_name`, `machine_config_pool_selector` and `node_selector` says which nodes it has."""
 
     name: str = ""
@@ -74,7 +76,7 @@ class PodExclude(Wire, frozen=True):
 
 
 class OperatorSpec(Wire, frozen=True):
-    node_groups: tuple[NodeGroup, ...] = ()
+    node_groups: tuple[NodeGroupSpec, ...] = ()
     image_spec: str = ""
     log_level: str = "Normal"
     pod_excludes: tuple[PodExclude, ...] = ()
@@ -97,14 +99,14 @@ class NUMAResourcesOperator(Wire, frozen=True):
         return read_back(self.status.get("removedNodeGroups"), tuple[RemovedGroup, ...]) or ()
 
 
-class ScoredResource(Wire, frozen=True):
+class ScoredResourceSpec(Wire, frozen=True):
     name: str = ""
     weight: Int64 = 1
 
 
-class ScoringStrategy(Wire, frozen=True):
+class ScoringStrategySpec(Wire, frozen=True):
     type: str = "LeastAllocated"
-    resources: tuple[ScoredResource, ...] = ()
+    resources: tuple[ScoredResourceSpec, ...] = ()
 
 
 class SchedulerSpec(Wire, frozen=True):
@@ -115,7 +117,7 @@ class SchedulerSpec(Wire, frozen=True):
     cache_resync_debug: str | None = None
     scheduler_informer: str | None = None
     cache_resync_detection: str | None = None
-    scoring_strategy: ScoringStrategy | None = None
+    scoring_strategy: ScoringStrategySpec | None = None
     preemption_mode: str | None = None
     replicas: Int32 | None = None
 

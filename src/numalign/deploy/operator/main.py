@@ -17,7 +17,7 @@ from numalign.api.decode.structs import Wire
 from numalign.deploy.operator import fields, kinds
 from numalign.deploy.operator.controller import Controller
 from numalign.deploy.operator.metrics import Metrics
-from numalign.deploy.operator.plan import Options
+from numalign.deploy.operator.plan import PlanOptions
 from numalign.kube import errors
 from numalign.kube.client import Client
 from numalign.kube.events.events import Reporter
@@ -32,7 +32,7 @@ LEASE: Final = "numalign-operator"
 
 
 class Setup(Struct, frozen=True, kw_only=True):
-    options: Options
+    options: PlanOptions
     instance: str = ""
     """The reporter of Events: the host name."""
     elects: bool = True
@@ -68,7 +68,7 @@ async def is_defined(client: Client) -> bool:
     return True
 
 
-class Operator:
+class OperatorProcess:
     def __init__(self, setup: Setup, client: Client, elector: Client | None = None) -> None:
         """`elector`: a separate client for the lease."""
         self._setup, self._client, self._elector = setup, client, elector or client

@@ -16,9 +16,10 @@ from numalign.api import errors
 from numalign.api.objects import statusconditions
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.statusconditions import Condition
+from numalign.deploy import model
 from numalign.deploy.apply import ownership, readiness
 from numalign.deploy.apply.ownership import Decision
-from numalign.deploy.apply.readiness import State
+from numalign.deploy.apply.readiness import Readiness
 from numalign.deploy.model import Image, Values
 from numalign.deploy.objects.common import Context
 from numalign.deploy.operator import conditions, fields, kinds, objects
@@ -29,9 +30,12 @@ from numalign.deploy.release import NODE_IN_TOKENS, Release
 
 PATIENCE: Final = 600.0
 """Seconds that a rollout may take, or pods may be unready, before the custom resource is Degraded."""
+GLANCE: Final = 10.0
+"""Seconds between two looks at pods that are not ready."""
+WORKLOADS: Final = ("Deployment", "DaemonSet")
 
 
-class Options(Struct, frozen=True, kw_only=True):
+class PlanOptions(Struct, frozen=True, kw_only=True):
     """How this operator works: what no custom resource says."""
 
     release: Release
@@ -51,7 +55,7 @@ class Options(Struct, frozen=True, kw_only=True):
         return Context(self.values, self.release).fullname
 
 
-class Observed(Struct, frozen=True, kw_only=True):
+class ObservedCluster(Struct, frozen=True, kw_only=True):
     """The cluster at one moment."""
 
     objects: Mapping[Key, Live]
@@ -60,12 +64,14 @@ class Observed(Struct, frozen=True, kw_only=True):
     now: datetime
     waiting: Mapping[str, tuple[str, ...]] = {}
     """Pods that wait for a scheduler, by the name of the scheduler; of names that a resource served before."""
+    troubles: Mapping[Key, str] = {}
+    """Why pods of a workload that is not ready do not become ready."""
     settled: Mapping[Key, tuple[str, str]] = {}
     """What the server made of objects that it does not store as they are applied (a webhook changes them): digests of
     the wanted object and of its answer."""
 
 
-class Removal(Struct, frozen=True):
+class FieldRemoval(Struct, frozen=True):
     """Fields of others to take away from an object."""
 
     key: Key
@@ -84,16 +90,12 @@ class Plan(Struct, frozen=True, kw_only=True):
     status: Status = field(default_factory=dict)
     """All fields of the status but the conditions."""
     apply: tuple[Tree, ...] = ()
-    remove: tuple[Removal, ...] = ()
+    remove: tuple[FieldRemoval, ...] = ()
     delete: tuple[Deletion, ...] = ()
     forget: tuple[str, ...] = ()
     """Nodes whose reports are to be deleted."""
     again: float | None = None
     """Seconds after which time alone may change the outcome."""
-
-    @property
-    def writes(self) -> bool:
-        return bool(self.apply or self.remove or self.delete or self.forget)
 
 
 class Owner(Struct, frozen=True):
@@ -130,7 +132,7 @@ class Owner(Struct, frozen=True):
 
 class Compared(Struct, frozen=True, kw_only=True):
     apply: tuple[Tree, ...] = ()
-    remove: tuple[Removal, ...] = ()
+    remove: tuple[FieldRemoval, ...] = ()
     delete: tuple[Deletion, ...] = ()
     waits: tuple[str, ...] = ()
     """Objects that are still being deleted."""
@@ -139,10 +141,10 @@ class Compared(Struct, frozen=True, kw_only=True):
 
 
 def compared(
-    wanted: Iterable[Tree], observed: Observed, owner: Owner, keep: Callable[[Key], bool] = lambda key: False
+    wanted: Iterable[Tree], observed: ObservedCluster, owner: Owner, keep: Callable[[Key], bool] = lambda key: False
 ) -> Compared:
     """`keep`: objects that are not wanted, and stay nevertheless."""
-    apply, remove, waits, foreign = list[Tree](), list[Removal](), list[str](), list[str]()
+    apply, remove, waits, foreign = list[Tree](), list[FieldRemoval](), list[str](), list[str]()
     names = set[Key]()
     for tree in map(owner.adopts, wanted):
         key = objects.key_of(tree)
@@ -160,7 +162,7 @@ def compared(
             if found.apply and not _is_settled(key, tree, live, observed):
                 apply.append(tree)
             if found.strangers and (patch := fields.removal(found.strangers, live)):
-                remove.append(Removal(key, patch))
+                remove.append(FieldRemoval(key, patch))
     gone = [
         Deletion(key, live.metadata.uid)
         for key, live in sorted(observed.objects.items())
@@ -171,7 +173,7 @@ def compared(
     )
 
 
-def _is_settled(key: Key, wanted: Tree, live: Live, observed: Observed) -> bool:
+def _is_settled(key: Key, wanted: Tree, live: Live, observed: ObservedCluster) -> bool:
     known = observed.settled.get(key)
     return known is not None and known == (fields.digest(wanted), fields.digest(fields.content(live)))
 
@@ -191,7 +193,7 @@ DEFINITION: Final = "CustomResourceDefinition"
 POLICY_KINDS: Final = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
 
 
-def kinds_of(options: Options) -> list[str]:
+def kinds_of(options: PlanOptions) -> list[str]:
     """The kinds to watch: all that a release can have on this cluster."""
     served = options.release.at_least(NODE_IN_TOKENS)
     return [kind for kind in objects.KINDS if served or kind not in POLICY_KINDS]
@@ -213,21 +215,31 @@ class Rollout(Struct, frozen=True):
     key: Key
     wanted: int = 0
     ready: int = 0
-    state: State = readiness.MISSING
+    state: Readiness = readiness.MISSING
+    why: str = ""
+    """Where it is not ready and its pods tell."""
 
     def __str__(self) -> str:
-        return f"{self.key}: {self.state.words}"
+        return "; ".join(filter(None, (f"{self.key}: {self.state.words}", self.why)))
 
 
-def rollout(key: Key, live: Live | None) -> Rollout:
+def is_slow(key: Key, live: Live) -> bool:
+    """Whether it has pods, and not all of them are ready."""
+    return key.kind in WORKLOADS and not readiness.state(live.tree(key.kind)).ready
+
+
+def rollout(key: Key, observed: ObservedCluster) -> Rollout:
+    live = observed.objects.get(key)
     if live is None:
         return Rollout(key)
     tree = live.tree(key.kind)
     status = tree.get("status") or {}
     state = readiness.state(tree)
+    why = "" if state.ready else observed.troubles.get(key, "")
     if key.kind == "DaemonSet":
-        return Rollout(key, int(status.get("desiredNumberScheduled", 0)), int(status.get("numberReady", 0)), state)
-    return Rollout(key, int((tree.get("spec") or {}).get("replicas", 1)), int(status.get("readyReplicas", 0)), state)
+        return Rollout(key, int(status.get("desiredNumberScheduled", 0)), int(status.get("numberReady", 0)), state, why)
+    wanted = int((tree.get("spec") or {}).get("replicas", 1))
+    return Rollout(key, wanted, int(status.get("readyReplicas", 0)), state, why)
 
 
 def judged(
@@ -255,7 +267,8 @@ def judged(
     left = PATIENCE - (now - statusconditions.moment(since, now)).total_seconds()
     if slow and (left <= 0 or any(each.state.failed for each in slow)):
         return Outcome("Degraded", failing, "; ".join(words)), None
-    return Outcome("Progressing", coming, message), max(left, 1.0)
+    # What pods say about their troubles is not watched.
+    return Outcome("Progressing", coming, message), min(max(left, 1.0), GLANCE)
 
 
 def kept_since(old: Iterable[Condition], reason: str) -> str:
@@ -293,18 +306,16 @@ def paused(meta: ObjectMeta) -> Extra:
     return Extra(conditions.PAUSED, False, "NotAnnotated")
 
 
-WORD: Final = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
-REPOSITORY: Final = re.compile(rf"{WORD}(?:/{WORD})*")
-TAG: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
+REPOSITORY: Final = re.compile(model.REPOSITORY)
+TAG: Final = re.compile(model.TAG)
 DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
-POLICIES: Final = ("any", "digest", "trusted", "own")
 
 
 class BadImage(Exception):
     """The image is refused, and why."""
 
 
-def image(spec: str, usual: Image, options: Options) -> Image:
+def image(spec: str, usual: Image, options: PlanOptions) -> Image:
     """The image that imageSpec asks for, or the usual one. BadImage where the image policy refuses it."""
     if not spec or options.image_policy == "own":
         return usual

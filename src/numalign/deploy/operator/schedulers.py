@@ -22,7 +22,7 @@ from numalign.deploy.operator.conditions import Extra, Outcome
 from numalign.deploy.operator.groups import Problem
 from numalign.deploy.operator.kinds import NUMAResourcesScheduler, SchedulerSpec, Status
 from numalign.deploy.operator.objects import Key, Node, Tree
-from numalign.deploy.operator.plan import BadImage, Observed, Options, Owner, Plan, Rollout
+from numalign.deploy.operator.plan import BadImage, ObservedCluster, Owner, Plan, PlanOptions, Rollout
 
 UPDATING: Final = "DeploymentIsUpdating"
 NOT_READY: Final = "SchedulerNotReady"
@@ -48,7 +48,7 @@ MOST_WEIGHT: Final = 100
 GUARANTEED: Final = {"cpu": "600m", "memory": "1200Mi"}
 
 
-def plan_for(resource: NUMAResourcesScheduler, observed: Observed, options: Options) -> Plan:
+def plan_for(resource: NUMAResourcesScheduler, observed: ObservedCluster, options: PlanOptions) -> Plan:
     meta, spec = resource.metadata, resource.spec
     extras = (plan.paused(meta), _informer(spec), *_renamed(resource, observed))
     if extras[0].holds:
@@ -71,7 +71,7 @@ def plan_for(resource: NUMAResourcesScheduler, observed: Observed, options: Opti
     values = values_of(resource, replicas, image, options.values)
     found = plan.compared(objects_of(values, options), observed, Owner(kinds.SCHEDULER.kind, meta))
     key = Key("Deployment", f"{options.fullname}-scheduler", options.namespace)
-    rollout = plan.rollout(key, observed.objects.get(key))
+    rollout = plan.rollout(key, observed)
     outcome, again = plan.judged(
         [rollout], found, resource.status, (UPDATING, NOT_READY), observed.now, _notes(spec, replicas, options)
     )
@@ -102,7 +102,7 @@ def former_names(resource: NUMAResourcesScheduler) -> tuple[str, ...]:
     return tuple(names)[:MOST_FORMER]
 
 
-def _renamed(resource: NUMAResourcesScheduler, observed: Observed) -> list[Extra]:
+def _renamed(resource: NUMAResourcesScheduler, observed: ObservedCluster) -> list[Extra]:
     """The condition about pods of a former name, where there is a former name or was one."""
     names = former_names(resource)
     before = any(each.type == WAITING for each in kinds.conditions(resource.status))
@@ -220,18 +220,18 @@ NEAR_THE_CONTROL_PLANE: Final = {
 }
 
 
-def objects_of(values: Values, options: Options) -> list[Tree]:
+def objects_of(values: Values, options: PlanOptions) -> list[Tree]:
     return render.render(values, options.release, components=("scheduler",))
 
 
-def _notes(spec: SchedulerSpec, replicas: int, options: Options) -> list[str]:
+def _notes(spec: SchedulerSpec, replicas: int, options: PlanOptions) -> list[str]:
     notes = ["spec.replicas is 0: no pod is scheduled"] if not replicas else []
     if spec.image_spec and options.image_policy == "own":
         notes.append("spec.imageSpec has no effect: this operator runs its own image")
     return notes
 
 
-def _status(resource: NUMAResourcesScheduler, rollout: Rollout, options: Options) -> Status:
+def _status(resource: NUMAResourcesScheduler, rollout: Rollout, options: PlanOptions) -> Status:
     period, former = _resync(resource.spec), former_names(resource)
     related = [
         {"group": "", "resource": "namespaces", "name": options.namespace},

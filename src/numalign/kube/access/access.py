@@ -51,7 +51,17 @@ def _namespace(folder: str) -> str:
 
 def default(file: str = "", context: str = "", environment: Mapping[str, str] = os.environ) -> Access:
     """A named file or context takes precedence; then the variable KUBECONFIG, also in a pod."""
-    in_a_pod = bool(environment.get(HOST))
-    if file or context or not in_a_pod or environment.get(kubeconfig.VARIABLE):
+    if _is_kubeconfig_used(file, context, environment):
         return kubeconfig.access((file,) if file else (), context, environment=environment)
     return in_cluster(environment)
+
+
+def context_name(file: str = "", context: str = "", environment: Mapping[str, str] = os.environ) -> str:
+    """The context whose cluster `default` reaches; empty for the cluster of the pod."""
+    if context or not _is_kubeconfig_used(file, context, environment):
+        return context
+    return kubeconfig.current_context((file,) if file else (), environment)
+
+
+def _is_kubeconfig_used(file: str, context: str, environment: Mapping[str, str]) -> bool:
+    return bool(file or context or not environment.get(HOST) or environment.get(kubeconfig.VARIABLE))

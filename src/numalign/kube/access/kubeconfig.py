@@ -169,7 +169,7 @@ def access(
     """Access by the named context, or the current one; without files, those that kubectl would use."""
     configs = read_files(files or default_files(environment))
     first = configs[0][0]
-    chosen = context or next((config.current_context for _, config in configs if config.current_context), "")
+    chosen = context or _current(configs)
     if not chosen:
         raise errors.BadObject("Kubeconfig", first, "current-context", "is not set; name a context")
     if context:
@@ -178,6 +178,15 @@ def access(
     cluster = find_part(configs, "clusters", found.value.cluster, found)
     user = find_part(configs, "users", found.value.user, found) if found.value.user else Part(first, "users", User())
     return _access(cluster, user, found.value.namespace or "default", (clock or SystemClock(), environment))
+
+
+def current_context(files: Sequence[str] = (), environment: Mapping[str, str] = os.environ) -> str:
+    """The context that `access` chooses where none is named; empty: none is set."""
+    return _current(read_files(files or default_files(environment)))
+
+
+def _current(configs: Sequence[tuple[str, Kubeconfig]]) -> str:
+    return next((config.current_context for _, config in configs if config.current_context), "")
 
 
 def _access(cluster: Part, user: Part, namespace: str, around: tuple[Clock, Mapping[str, str]]) -> Access:

@@ -169,7 +169,7 @@ REFUSED: Final = "Unschedulable"
 UNRESOLVABLE: Final = "UnschedulableAndUnresolvable"
 
 
-class Cycle:
+class RuleCycle:
     """One pod in one scheduling cycle through all rules."""
 
     def __init__(self, stage: RuleSet, pod: Pod) -> None:
@@ -223,7 +223,7 @@ class Cycle:
 
 
 def answer(stage: RuleSet, question: Raw) -> Answer:
-    cycle = Cycle(stage, decode.decode(Pod, question["pod"]))
+    cycle = RuleCycle(stage, decode.decode(Pod, question["pod"]))
     filters, merged = cycle.filters(), _merged(cycle.pre_filters)
     made: Answer = {"pre_filter": merged, "pre_filters": cycle.pre_filters, "filters": filters, "verdicts": {}}
     if merged["code"] != SUCCESS:
@@ -267,7 +267,7 @@ def _nowhere(plugins: list[str]) -> str:
     return f"node(s) didn't satisfy plugin(s) [{' '.join(plugins)}] simultaneously"
 
 
-def _first(refusals: Mapping[str, Answer], cycle: Cycle) -> Answer:
+def _first(refusals: Mapping[str, Answer], cycle: RuleCycle) -> Answer:
     name = next(rule.name for rule, _ in cycle.asked if rule.name in refusals)
     return {**refusals[name], "plugin": name}
 

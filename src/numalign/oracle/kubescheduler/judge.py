@@ -95,7 +95,7 @@ ENTRIES: Final = (
 )
 
 
-NOBODY: Final[Raw] = {}
+NO_ANSWER: Final[Raw] = {}
 """No plugin refuses a node."""
 
 
@@ -133,7 +133,7 @@ def opinion(recorded: Case) -> Opinion:
 
 def between(real: Raw, ours: Raw) -> tuple[Difference, ...]:
     expected, answered = _comparable(real), _comparable(ours)
-    nodes = dict.fromkeys((*real["filters"], *ours["filters"]), NOBODY)
+    nodes = dict.fromkeys((*real["filters"], *ours["filters"]), NO_ANSWER)
     for each in (expected, answered):
         each["filters"] = nodes | each["filters"]
     return divergence.between(divergence.canonical(expected), divergence.canonical(answered))

@@ -126,22 +126,26 @@ class Counter:
             pending = Pending(columns.settled, columns.pending_shape, shape.number, self._trusted)
             block = self._flavour.evaluation.block(kind)
             found = self._flavour.kernel.count(block, question, pending, rows[mine])
-            codes[mine], spread[mine] = found
+            if len(mine) == len(rows):
+                codes, spread = found
+            else:
+                codes[mine], spread[mine] = found
         walks = {}
         for place in np.flatnonzero(codes == Code.NOT_DECIDED).tolist():
             walk = walks[place] = self._walks.walked(table, int(rows[place]))
             codes[place], spread[place] = walk.refusal.code, walk.spread
+        counts = np.einsum("ij->i", spread)
         bounds = np.where((codes == Code.NOT_CERTAIN) | (codes == Code.NOT_DECIDED), Bound.AT_LEAST, Bound.EXACT)
         if may_be_aligned(shape):
-            bounds[(kinds == UNREPORTED) & (spread.sum(axis=1) > 0)] = Bound.AT_MOST
+            bounds[(kinds == UNREPORTED) & (counts > 0)] = Bound.AT_MOST
         which = self._which
         return ShapeCount(
             shape=shape,
             rows=self.rows,
-            counts=spread.sum(axis=1)[which],
+            counts=counts[which],
             bounds=bounds.astype(np.int8)[which],
             codes=codes[which],
-            spread=spread[which],
+            spread=spread.take(which, axis=0),
             which=which,
             walks=walks,
         )

@@ -19,6 +19,7 @@ from numalign.placement.columns.shapes import Shape
 from numalign.placement.engine import Engine
 from numalign.placement.exact import UNSURE
 from numalign.placement.explain import whatif
+from numalign.placement.ledger.charges import Cover, PodLife
 from numalign.placement.verdicts.verdicts import VerdictTable
 
 
@@ -79,6 +80,19 @@ class RowReader:
     def held(self, row: int) -> Mapping[str, int]:
         """By uid, the zones in which pods of the row hold something, as a mask of positions."""
         return whatif.holders(self._flavour, row)
+
+    def observed(self, row: int) -> Mapping[str, frozenset[int]]:
+        """By uid, the ids of the zones in which the node's report shows that a pod holds something."""
+        rules = self._columns.rules(row)
+        ledger = self._flavour.mirror.ledger.node(self._columns.names[row])
+        if rules is None or ledger is None:
+            return {}
+        held, zones = self.held(row), rules.zones
+        return {
+            uid: frozenset(zones[place] for place in range(len(zones)) if held.get(uid, 0) >> place & 1)
+            for uid, record in ledger.records.items()
+            if record.cover is Cover.YES and record.life is PodLife.LIVE
+        }
 
     def trial(self, row: int, gone: frozenset[str], came: Sequence[Came]) -> RowTrial:
         """A copy of the row without some of its pods, and with others that came since."""

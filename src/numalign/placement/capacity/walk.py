@@ -34,7 +34,7 @@ from numalign.placement.rowmodel.evaluate import Verdict
 from numalign.placement.verdicts.verdicts import VerdictTable
 
 
-class Refusal(Struct, frozen=True):
+class RowRefusal(Struct, frozen=True):
     """Why a row is not certain to admit a pod."""
 
     code: int
@@ -110,50 +110,50 @@ class RowTrial:
             most = min(most, left // amount)
         return max(0, most)
 
-    def place(self, table: VerdictTable) -> int | Refusal:
+    def place(self, table: VerdictTable) -> int | RowRefusal:
         """The place of one more pod in `Counts.spread`, or why the row is not certain to admit it."""
         if not self._flavour.evaluation.judgement(table, self._kind).allowed:
-            return Refusal(Code.INTENT)
+            return RowRefusal(Code.INTENT)
         if self.room(table) == 0:
-            return Refusal(Code.TOTALS)
+            return RowRefusal(Code.TOTALS)
         name = f"counted-{len(self._pods)}"
         pod = structs.replace(table.shape.pod, metadata=structs.replace(table.shape.pod.metadata, name=name, uid=name))
         zone = ZONES
         if self._machine is not None and self._free is not None:
             answer = self._directly(table, self._machine, self._free)
-            if isinstance(answer, Refusal):
+            if isinstance(answer, RowRefusal):
                 return answer
             zone = answer
         elif self.row is not None:
             with self._flavour.mirror.ledger.without(self._without):
                 found = self._with(table, pod, self.row)
-            if isinstance(found, Refusal):
+            if isinstance(found, RowRefusal):
                 return found
             self.row, zone = found, _lone_zone(found.pending[-1])
         self._pods[name] = pod
         self._requested.update(dict(table.totals.pairs))
         return zone
 
-    def _directly(self, table: VerdictTable, machine: DirectMachine, free: FreeState) -> int | Refusal:
+    def _directly(self, table: VerdictTable, machine: DirectMachine, free: FreeState) -> int | RowRefusal:
         flavour = self._flavour
         found = flavour.direct.decider.answer(table.shape, machine, free)
         if isinstance(found, Unplaced):
             shortfall = flavour.direct.shortfall(table.shape, machine, free, flavour.columns.resources)
-            return Refusal(Code.DOES_NOT_FIT, shortfall)
+            return RowRefusal(Code.DOES_NOT_FIT, shortfall)
         self._free = found.assignment.after
         masks = {grant.zones for grant in found.assignment.grants if grant.zones}
         return _position(masks)
 
-    def _with(self, table: VerdictTable, pod: Pod, row: Row) -> Row | Refusal:
+    def _with(self, table: VerdictTable, pod: Pod, row: Row) -> Row | RowRefusal:
         flavour, resources = self._flavour, self._flavour.columns.resources
         program = flavour.evaluation.program(table, self._kind)
         verdict = evaluate.evaluate(rows.charged(row, resources), program)
         undecided = verdict.code is Verdict.NOT_DECIDED and flavour.mirror.topology(row.facts.node) is not None
         if not verdict.fits and not undecided:
-            return Refusal(CODES[verdict.code], verdict.shortfall)
+            return RowRefusal(CODES[verdict.code], verdict.shortfall)
         placement = flavour.committer.placement(pod, table.shape, row, self._pods)
         if not placement.verdict.fits:
-            return Refusal(CODES[placement.verdict.code], placement.verdict.shortfall)
+            return RowRefusal(CODES[placement.verdict.code], placement.verdict.shortfall)
         found = committer.committed(pod, table.shape, placement)
         return rows.with_pending(row, found.holding, found.revised, resources)
 
@@ -161,7 +161,7 @@ class RowTrial:
 class Walk(Struct, frozen=True, kw_only=True):
     """The pods that were placed on a row, and why no other was."""
 
-    refusal: Refusal
+    refusal: RowRefusal
     spread: Amounts
     pending: tuple[str, ...] = ()
     """Names of pods that are on their way to the node."""
@@ -190,9 +190,9 @@ class RowWalks:
         pending = tuple(each.name for each in trial.row.pending) if trial.row is not None else ()
         refusal = None
         while refusal is None:
-            placed = trial.place(table) if self._left > 0 else Refusal(Code.NOT_DECIDED)
+            placed = trial.place(table) if self._left > 0 else RowRefusal(Code.NOT_DECIDED)
             self._left -= 1
-            if isinstance(placed, Refusal):
+            if isinstance(placed, RowRefusal):
                 refusal = placed
             else:
                 spread[placed] += 1

@@ -17,17 +17,20 @@ from numalign.placement.verdicts.fragmentation import Fragmentation, Typical
 
 
 def exact(engine: Engine) -> ExactFlavour:
-    """The flavour of an engine that was made with the exact one."""
+    """The flavour of an engine that was made with the exact one, with all that it was given entered in its columns."""
 
     def refuse(_: ReferenceFlavour) -> ExactFlavour:
         raise AssertionError("the engine has the exact flavour")
 
-    return engine.flavour.either(lambda flavour: flavour, refuse)
+    found = engine.flavour.either(lambda flavour: flavour, refuse)
+    found.refresh()
+    return found
 
 
 def fragmented(engine: Engine, typical: Typical) -> float:
     """Free devices that the next pod cannot use, as expected over typical pods, of all rows."""
-    measure, kinds = Fragmentation(engine.columns, exact(engine).evaluation), engine.columns.kind[: engine.height]
+    flavour = exact(engine)
+    measure, kinds = Fragmentation(engine.columns, flavour.evaluation), engine.columns.kind[: engine.height]
     measure.set_typical(typical)
     return sum(
         float(measure.expected(kind, np.flatnonzero(kinds == kind).astype(np.int32)).sum())
@@ -40,7 +43,8 @@ def stranded(engine: Engine, resource: str, waiting: Iterable[tuple[Shape, NDArr
     """Free devices of nodes that have room for a waiting shape as a whole, and for none in their zones.
 
     `waiting`: shapes with the rows that they must not have; None: they may have any."""
-    columns, height, flavour = engine.columns, engine.height, exact(engine)
+    flavour = exact(engine)
+    columns, height = engine.columns, engine.height
     by_node, by_zones = np.zeros(height, np.bool_), np.zeros(height, np.bool_)
     for shape, barred in waiting:
         table = flavour.follow(shape)
@@ -56,6 +60,7 @@ def stranded(engine: Engine, resource: str, waiting: Iterable[tuple[Shape, NDArr
 
 def free_zones(engine: Engine, resource: str) -> int:
     """Zones of which every device is free, of nodes that have the device in several zones."""
+    exact(engine)
     columns, height = engine.columns, engine.height
     column = columns.column(resource)
     there = columns.size[columns.stock[:height]][:, :, column]

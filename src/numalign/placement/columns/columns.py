@@ -55,7 +55,7 @@ APART: Final = tuple(1 << zone for zone in range(MOST_ZONES))
 """Every zone by itself, as far as memory goes."""
 
 
-class FreeState(Struct, frozen=True, kw_only=True):
+class FreeRow(Struct, frozen=True, kw_only=True):
     """What changes on a node while its report stands; amounts zone by zone, in each by column."""
 
     free: Sequence[int]
@@ -182,7 +182,7 @@ class Columns:
         self.loose[row] = False
         self.log.append(row)
 
-    def set_free(self, row: int, state: FreeState) -> None:
+    def set_free(self, row: int, state: FreeRow) -> None:
         """What is free now; columns that are not mentioned have nothing."""
         width = len(state.homeless)
         zones = min(len(state.free) // width, MOST_ZONES)

@@ -1,8 +1,8 @@
 """Row kernels: whether the managers of a node take a pod, in which zones, and how good the node is.
 
 The functions of `hints`, `merge`, `cpupicking`, `allocate`, `scoring`, `singlezone` and `admit` are the only
-implementation for numbers. `scalar` runs them as plain Python, `compiled` as machine code. Rows that they do not decide
-come back as `block.ASK`, for the row model."""
+implementation for numbers. `scalar` runs them as plain Python, `compiled` as machine code, which `machinecode` keeps.
+Rows that they do not decide come back as `block.ASK`, for the row model."""
 
 from __future__ import annotations
 

@@ -5,21 +5,28 @@ only the first process pays; `warm` compiles or loads it ahead of need, in whate
 
 from __future__ import annotations
 
-import marshal
-import zlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from types import FunctionType, ModuleType
 from typing import Any, Final, NamedTuple
 
 import numba
 import numpy as np
-from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from numalign.placement.columns.columns import NONE_PENDING, NOT_EXACT
 from numalign.placement.columns.noderules import NodeRules
 from numalign.placement.columns.requests import Program
-from numalign.placement.kernels import admit, allocate, counting, cpupicking, hints, merge, scoring, singlezone, work
+from numalign.placement.kernels import (
+    admit,
+    allocate,
+    counting,
+    cpupicking,
+    hints,
+    machinecode,
+    merge,
+    scoring,
+    singlezone,
+    work,
+)
 from numalign.placement.kernels import plan as plans
 from numalign.placement.kernels.block import (
     ASK,
@@ -65,7 +72,7 @@ OF_MASKS: Final = tuple(name for name, length in plans.LENGTHS.items() if length
 """Tables of masks and small numbers, which come last in a record and in less space: there is a record per shape."""
 WIDE: Final = tuple(name for name in Plan.__struct_fields__ if name not in OF_MASKS)
 PLAN: Final = _record((*WIDE, *OF_MASKS), plans.LENGTHS, OF_MASKS)
-_machine_code: Final = numba.njit(cache=True, nogil=True, error_model="numpy")
+_machine_code: Final = numba.njit(cache=True, **machinecode.OPTIONS)
 WORK: Final = _record(Work.__slots__, work.LENGTHS)
 OFFSETS: Final = dict(PLAN.fields or {})
 Field = tuple[str, int, bool]
@@ -507,27 +514,12 @@ def _amounts_entry(fingerprint: int) -> Any:
     return _machine_code(evaluate_amounts)
 
 
-def fingerprint(modules: Iterable[ModuleType] = ROW_KERNELS) -> int:
-    """Of all functions and constants that machine code is made from: numba itself looks at the entered one only."""
-    found = [
-        repr(PLAN),
-        repr(WORK),
-        repr((ASK, NO_ROOM, OPEN, ANY_KIND, _NO_SHAPE, NONE_PENDING, NOT_EXACT, NEVER, OUT)),
-    ]
-    for module in modules:
-        for name, value in sorted(vars(module).items()):
-            code = getattr(value, "__code__", None)
-            if code is not None:
-                found.append(f"{name} {marshal.dumps(code, 2)!r}")
-            elif isinstance(value, int):
-                found.append(f"{name} {value}")
-    return zlib.crc32("\n".join(found).encode()) or 1
+def fingerprint() -> int:
+    constants = ASK, NO_ROOM, OPEN, ANY_KIND, _NO_SHAPE, NONE_PENDING, NOT_EXACT, NEVER, OUT
+    return machinecode.fingerprint(ROW_KERNELS, PLAN, WORK, constants)
 
 
-for _module in ROW_KERNELS:
-    for _function in [each for each in vars(_module).values() if isinstance(each, FunctionType)]:
-        if _function.__module__ == _module.__name__:
-            register_jitable(_function)
+machinecode.register(ROW_KERNELS)
 _compiled_rows = _rows_entry(fingerprint())
 _compiled_counts = _counts_entry(fingerprint())
 _compiled_amounts = _amounts_entry(fingerprint())

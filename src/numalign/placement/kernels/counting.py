@@ -11,7 +11,7 @@ from numalign.placement.kernels.admit import begin
 from numalign.placement.kernels.allocate import FITS, allocate
 from numalign.placement.kernels.block import ASK, NO_ROOM, UNFIT, Amounts
 from numalign.placement.kernels.merge import PREFERRED, align
-from numalign.placement.kernels.plan import KERNEL, REFUSED, ROW_MODEL, ZONES, Plan
+from numalign.placement.kernels.plan import KERNEL, REFUSED, ROW_MODEL, SINGLE, ZONES, Plan
 from numalign.placement.kernels.work import Work
 
 MasksByStep = list[int] | Amounts
@@ -28,8 +28,11 @@ def count(plan: Plan, work: Work, most: int, alone: MasksByStep, spread: Amounts
         return UNFIT
     if names_unknown_device(plan, work):
         return ASK
+    simple = is_simple(plan, work)
+    if simple and plan.in_one_zone and plan.policy == SINGLE and plan.steps == 2 and alone[0] < 0:
+        return fill(plan, work, most, spread)
     begin(plan, work)
-    placed, simple = 0, is_simple(plan, work)
+    placed = 0
     while placed < most:
         zones = admit_next(plan, work)
         if zones < 0:
@@ -40,6 +43,25 @@ def count(plan: Plan, work: Work, most: int, alone: MasksByStep, spread: Amounts
         spread[lone_zone(plan, zones)] += 1 + again
         placed += 1 + again
     return NO_ROOM
+
+
+def fill(plan: Plan, work: Work, most: int, spread: Amounts) -> int:
+    """For a pod of one container, which one zone has to hold: zone after zone, the best one first."""
+    placed = 0
+    for rank in range(plan.zones):
+        zone, room = plan.zone_order[rank], most - placed
+        if plan.cpus[0] > 0:
+            room = min(room, work.free[zone] // plan.cpus[0])
+        for item in range(plan.memory[0], plan.memory[1]):
+            if plan.amounts[item] > 0:
+                room = min(room, work.free[plan.places_asked[item] * ZONES + zone] // plan.amounts[item])
+        work.free[zone] -= room * plan.cpus[0]
+        for item in range(plan.memory[0], plan.memory[1]):
+            work.free[plan.places_asked[item] * ZONES + zone] -= room * plan.amounts[item]
+        spread[zone] += room
+        placed += room
+    keep(plan, work)
+    return NO_ROOM if placed == most else UNFIT
 
 
 def first(plan: Plan, work: Work, alone: MasksByStep) -> int:
@@ -66,9 +88,7 @@ def asks_nothing(plan: Plan) -> bool:
 def admit_next(plan: Plan, work: Work) -> int:
     """Admits one pod more. The zones that it has, where every container has a single one that all lists prefer, and 0
     where not; or a code of `block`."""
-    for place in range(plan.places):
-        for zone in range(plan.zones):
-            work.before[place * ZONES + zone] = work.free[place * ZONES + zone]
+    keep(plan, work)
     alignment = align(plan, work, plan.steps) if plan.as_a_whole else 0
     if alignment < 0:
         return alignment
@@ -89,6 +109,13 @@ def admit_next(plan: Plan, work: Work) -> int:
         if code != FITS:
             return code
     return zones if single else 0
+
+
+def keep(plan: Plan, work: Work) -> None:
+    """What is free, as the next pod finds it."""
+    for place in range(plan.places):
+        for zone in range(plan.zones):
+            work.before[place * ZONES + zone] = work.free[place * ZONES + zone]
 
 
 def names_unknown_device(plan: Plan, work: Work) -> bool:

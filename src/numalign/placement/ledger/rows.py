@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import structs
 
 from numalign.api.objects import resourcenames
-from numalign.placement.columns.columns import NONE_PENDING, NOT_EXACT, SEVERAL_SHAPES, FreeState
+from numalign.placement.columns.columns import NONE_PENDING, NOT_EXACT, SEVERAL_SHAPES, FreeRow
 from numalign.placement.columns.holdings import Holding, Source
 from numalign.placement.columns.nodefacts import RowFacts
 from numalign.placement.columns.noderules import FULL_CORES
@@ -72,13 +72,13 @@ def with_settled(row: Row, holding: Holding, resources: Resources) -> Row:
     )
 
 
-def free_state(row: Row) -> FreeState:
+def free_state(row: Row) -> FreeRow:
     """The row as numbers for the columns, made directly because most rows need no row state."""
     facts = row.facts
     reported = facts.supplies.free_of(resourcenames.CPU)
     cpus = tuple(row.free[CPU :: row.width]) if reported else ()
     untouched = cpus == reported
-    return FreeState(
+    return FreeRow(
         free=row.free,
         settled=row.settled,
         homeless=row.homeless,

@@ -56,7 +56,7 @@ class Evaluation:
         if scoring.strategy is Strategy.LEAST_FRAGMENTATION:
             # What is packed is also kept together; so it is until something is typical.
             self.scoring = structs.replace(scoring, strategy=Strategy.MOST_ALLOCATED)
-            self.fragmentation = Fragmentation(columns, self)
+            self.fragmentation = Fragmentation(columns, self, by_scarcity=True)
         self._ask = ask
         self._one: Rows = np.zeros(1, np.int32)
         """For a single row, which is what mostly changed."""

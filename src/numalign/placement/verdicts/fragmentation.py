@@ -4,12 +4,16 @@ The measure is FGD's (USENIX ATC'23), with the kubelet's verdict as its test. A 
 free devices that the next pod cannot use, as expected over typical pods: all of them where the kernel says that the
 kubelet would refuse the pod. The score of a pod falls with what it adds. `evaluation` calls `score` for rows that have
 room, the planner also with a measure that looks at node totals alone, as FGD itself does. Typical shapes are given, or
-those of the pods that were placed so far."""
+those of the pods that were placed so far.
+
+With `by_scarcity`, which FGD does not have, a shape counts by the part of all devices that it could use if all nodes
+were empty: its weight is divided by the square of that part. Demand is held against supply once, and a device that it
+loses counts as a part of what there is for it. So nodes that few shapes can do without are kept for those."""
 
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import numpy as np
 from msgspec import Struct
@@ -25,7 +29,8 @@ from numalign.placement.verdicts import chargerow
 if TYPE_CHECKING:
     from numalign.placement.columns.columns import Columns
     from numalign.placement.columns.shapes import Shape
-    from numalign.placement.verdicts.evaluation import Evaluation
+    from numalign.placement.kernels.block import Kernel
+    from numalign.placement.kernels.plan import Scoring
 
 POPULAR: Final = 0.95
 """The part of all pods that typical shapes make up."""
@@ -38,6 +43,16 @@ Expected = NDArray[np.float64]
 Typical = Sequence[tuple["Shape", float]]
 
 
+class RowEvaluation(Protocol):
+    """What is used of `evaluation`, which calls this module: the rows of a kind of node, and how they are evaluated."""
+
+    scoring: Scoring
+    kernel: Kernel
+
+    def program_of(self, shape: Shape, kind: int) -> Program: ...
+    def block(self, kind: int) -> RowBlock: ...
+
+
 class _Measure(Struct, frozen=True):
     """The typical shapes that ask for devices, on nodes of one kind.
 
@@ -46,6 +61,8 @@ class _Measure(Struct, frozen=True):
     plans: tuple[Plan, ...]
     plan_of: NDArray[np.intp]
     """By shape."""
+    numbers: NDArray[np.intp]
+    """By shape, its place among the typical ones."""
     weights: Expected
     columns: tuple[int, ...]
     """What the shapes ask of nodes as a whole."""
@@ -70,10 +87,15 @@ class _States(NamedTuple):
 class Fragmentation:
     """What is typical, and what it makes of rows."""
 
-    def __init__(self, columns: Columns, evaluation: Evaluation, *, by_totals: bool = False) -> None:
+    def __init__(
+        self, columns: Columns, evaluation: RowEvaluation, *, by_totals: bool = False, by_scarcity: bool = False
+    ) -> None:
         """`by_totals`: what fits the node as a whole counts as fitting."""
         self._columns, self._evaluation, self._by_totals = columns, evaluation, by_totals
+        self._by_scarcity, self._reported = by_scarcity, 0
         self._typical: Typical = ()
+        self._plain: Typical = ()
+        """Before scarcity."""
         self._measures: dict[int, _Measure] = {}
         self._before: Expected = np.zeros(0)
         """By row, what it is as long as the row does not change."""
@@ -85,10 +107,48 @@ class Fragmentation:
 
     def set_typical(self, typical: Typical) -> None:
         """Shapes with weights, which need not add up to 1."""
-        total = sum(weight for _, weight in typical)
-        self._typical = tuple((shape, weight / total) for shape, weight in typical)
+        self._plain = typical
+        self._weigh()
+
+    def follows_nodes(self) -> bool:
+        """Looks at the nodes again if another number of them has reports. Whether that changes what is scarce."""
+        kinds = self._columns.kind[: self._columns.height]
+        reported = int(np.count_nonzero(kinds >= 0))
+        if not self._by_scarcity or reported == self._reported:
+            return False
+        self._reported = reported
+        self._weigh()
+        return bool(self._plain)
+
+    def _weigh(self) -> None:
+        self._typical = _normalised(self._plain)
         self._measures.clear()
         self._seen = -1
+        if self._by_scarcity and self._reported and self._typical:
+            parts = self._parts()
+            scarce = [
+                (shape, weight / part**2 if part else weight * (part is None))
+                for (shape, weight), part in zip(self._typical, parts, strict=True)
+            ]
+            self._typical = _normalised(scarce) or self._typical
+            self._measures.clear()
+
+    def _parts(self) -> list[float | None]:
+        """By typical shape, the part of all devices that it could use if all nodes were empty; None: it uses none."""
+        columns, kinds = self._columns, self._columns.kind[: self._columns.height]
+        there, usable = np.zeros(len(self._typical)), np.zeros(len(self._typical))
+        for kind in sorted({kind for kind in kinds.tolist() if kind >= 0}):
+            measure, rows = self._measure(kind), np.flatnonzero(kinds == kind)
+            if not measure.devices:
+                continue
+            # Nodes that offer the same are looked at once.
+            alike = np.column_stack([columns.stock[rows], columns.offered[rows]])
+            _, first, times = np.unique(alike, axis=0, return_index=True, return_counts=True)
+            empty = self._empty(kind, rows[first].astype(np.int32))
+            idle = self._idle(measure, empty) * times
+            there[measure.numbers] += idle.sum()
+            usable[measure.numbers] += idle @ self._fits(measure, empty)
+        return [float(mine / all_) if all_ else None for mine, all_ in zip(usable, there, strict=True)]
 
     def learn(self, shape: Shape) -> bool:
         """A pod of this shape was placed. Whether that changes what is typical."""
@@ -146,7 +206,8 @@ class Fragmentation:
             return found
         known: dict[Program, int] = {}
         asked, plan_of, weights, devices = list[dict[int, int]](), list[int](), list[float](), set[int]()
-        for shape, weight in self._typical:
+        numbers = list[int]()
+        for number, (shape, weight) in enumerate(self._typical):
             program = self._evaluation.program_of(shape, kind)
             own = {column for step in program.steps for column, amount in step.ask.devices if amount}
             if own:
@@ -154,10 +215,12 @@ class Fragmentation:
                 asked.append(dict(nodetotals.totals(shape, self._columns).pairs))
                 plan_of.append(known.setdefault(program, len(known)))
                 weights.append(weight)
+                numbers.append(number)
         rules, columns = self._columns.kinds[kind], sorted({column for each in asked for column in each})
         found = self._measures[kind] = _Measure(
             plans=tuple(plans.plan(rules, program, self._evaluation.scoring) for program in known),
             plan_of=np.array(plan_of, np.intp),
+            numbers=np.array(numbers, np.intp),
             weights=np.array(weights),
             columns=tuple(columns),
             amounts=np.array([[each.get(column, 0) for each in asked] for column in columns], np.int64),
@@ -180,6 +243,23 @@ class Fragmentation:
             totals=None,
         )
         return _States(own, columns.spare[rows], columns.pods[rows] < columns.most_pods[rows])
+
+    def _empty(self, kind: int, rows: Rows) -> _States:
+        """The rows without any pod."""
+        block, columns = self._evaluation.block(kind), self._columns
+        stock = block.stock[rows]
+        free = block.allocatable[stock]
+        own = block._replace(
+            free=free,
+            stock=stock,
+            homeless=block.homeless_size[stock],
+            full_core_cpus=free[:, :, 0].sum(axis=1),
+            cells=block.cells[rows],
+            busy=np.zeros_like(block.busy[rows]),
+            split_known=np.ones(len(rows), np.bool_),
+            totals=None,
+        )
+        return _States(own, columns.offered[rows], np.ones(len(rows), np.bool_))
 
     def _after(self, kind: int, shape: Shape, rows: Rows, before: _States, masks: Masks) -> _States:
         """The same rows with a pod of the shape on each."""
@@ -209,25 +289,40 @@ class Fragmentation:
         return _States(before.block._replace(free=free, full_core_cpus=full), spare, room)
 
     def _expected(self, measure: _Measure, states: _States) -> Expected:
+        idle = self._idle(measure, states)
+        lost: Expected = (1.0 - self._fits(measure, states) @ measure.weights) * idle
+        return lost
+
+    def _idle(self, measure: _Measure, states: _States) -> Expected:
+        """Free devices by row."""
         columns = list(measure.devices)
         if self._by_totals:
-            idle = np.maximum(states.spare[:, columns], 0).sum(axis=1)
+            found: Expected = np.maximum(states.spare[:, columns], 0).sum(axis=1)
         else:
-            idle = np.maximum(states.block.free[:, :, columns], 0).sum(axis=(1, 2))
-        admitted = np.empty((len(idle), len(measure.plans)), np.bool_)
-        rows = np.arange(len(idle), dtype=np.int32)
+            found = np.maximum(states.block.free[:, :, columns], 0).sum(axis=(1, 2))
+        return found
+
+    def _fits(self, measure: _Measure, states: _States) -> NDArray[np.bool_]:
+        """Whether a row admits a shape, by both."""
+        rows = np.arange(len(states.room), dtype=np.int32)
+        admitted = np.empty((len(rows), len(measure.plans)), np.bool_)
         for number, plan in enumerate(measure.plans):
             if self._by_totals:
                 admitted[:, number] = states.room
             else:
                 codes = self._evaluation.kernel.evaluate(states.block, rows, plan).code_or_score
                 admitted[:, number] = states.room & ((codes >= 0) | (codes == ASK))
-        fits = admitted[:, measure.plan_of]
+        fits: NDArray[np.bool_] = admitted[:, measure.plan_of]
         for column, amounts in zip(measure.columns, measure.amounts, strict=True):
             # What a shape does not ask for never refuses it, even if pods hold more than there is.
             fits &= (states.spare[:, column, None] >= amounts) | (amounts == 0)
-        lost: Expected = (1.0 - fits @ measure.weights) * idle
-        return lost
+        return fits
+
+
+def _normalised(typical: Typical) -> Typical:
+    """With weights that add up to 1; none if all are 0."""
+    total = sum(weight for _, weight in typical)
+    return tuple((shape, weight / total) for shape, weight in typical) if total else ()
 
 
 def _spread(plan: Plan, masks: Sequence[int], free: Amounts, rows: NDArray[np.intp]) -> None:

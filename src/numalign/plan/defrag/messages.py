@@ -9,6 +9,7 @@ from typing import Final, Literal
 from numalign.api.decode.structs import Wire
 
 SCHEMA: Final = "numalign.io/defrag-plan/v1"
+EXECUTION: Final = "numalign.io/defrag-execution/v1"
 
 Certainty = Literal["certain", "likely"]
 """`certain`: the kubelet admits the pod, in the zones named, and the scheduler chooses no other node. `likely`: the
@@ -114,3 +115,35 @@ class DefragPlan(Wire, frozen=True, omit_defaults=False):
     kept: tuple[Kept, ...] = ()
     invalidated_by: tuple[str, ...] = ()
     schema: str = SCHEMA
+
+
+Ending = Literal["done", "stopped"]
+
+
+class MadeMove(Wire, frozen=True, omit_defaults=False):
+    """A pod that was evicted, and what came of it."""
+
+    pod: str
+    """namespace/name of the pod that was evicted."""
+    source: str
+    planned: str
+    """The node where its successor was to land."""
+    successor: str = ""
+    """namespace/name; empty: none came."""
+    node: str = ""
+    """Where the successor is; empty: it waits."""
+    zones: tuple[int, ...] | None = None
+    """In which the report of the node shows it; None: no report shows it, or nothing of it is aligned."""
+
+
+class Execution(Wire, frozen=True, omit_defaults=False):
+    """How far the goal was brought."""
+
+    goal: str
+    verdict: Ending
+    why: str
+    plans: int
+    """Plans that were made: one more than surprises."""
+    moves: tuple[MadeMove, ...]
+    evictions: int
+    schema: str = EXECUTION

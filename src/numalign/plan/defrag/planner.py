@@ -1,11 +1,12 @@
 """Makes a plan of moves for a goal: proves that there is none, or searches, rehearses and describes one.
 
-`numalign plan defrag` calls `plan`. The same cluster and goal give the same plan."""
+`numalign plan defrag` calls `plan`. The same cluster and goal give the same plan. `execution` asks `broken` and
+`is_reached` between the steps."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Final, Literal, NamedTuple
 
 import xxhash
@@ -15,7 +16,7 @@ from numalign.api.errors import BadObject
 from numalign.api.objects.pod import Pod
 from numalign.plan.defrag import board as boards
 from numalign.plan.defrag import bounds, movable, rehearsal
-from numalign.plan.defrag.board import START, Board
+from numalign.plan.defrag.board import START, Board, Move
 from numalign.plan.defrag.goals import Blocking, EmptyNode, FitPods, FreeZones, Goal
 from numalign.plan.defrag.messages import Alternative, Cost, DefragPlan, Gain, GoalLanding, MovedPod, Step
 from numalign.plan.defrag.movable import Movable
@@ -77,6 +78,48 @@ def plan(restored: Callable[[], Restored], wanted: Wanted) -> DefragPlan:
         banned.add((result.kind, result.row))
         asked = _asked(restored(), wanted)
     return described.without_steps("not-found", "filters refused the pods of every sequence of moves that was found")
+
+
+def is_reached(made: Restored, wanted: Wanted) -> bool:
+    asked = _asked(made, wanted)
+    return boards.total(asked.goal, START, asked.goal.rows().tolist()) >= asked.goal.wanted
+
+
+def broken(
+    made: Restored, wanted: Wanted, left: Sequence[Step], lands: Sequence[GoalLanding], now: Mapping[str, str]
+) -> str:
+    """Why the steps that are left of a plan do not hold in this cluster; empty: they do. `now`: by uid of a pod that
+    was moved, the uid of the pod that came in its place."""
+    asked = _asked(made, wanted)
+    rows, units = made.engine.rows, {each.uid: unit for unit in asked.movable.units for each in unit.members}
+    moves = []
+    for step in left:
+        where = {now.get(each.uid, each.uid): each for each in step.pods}
+        unit = units.get(next(iter(where)))
+        if unit is None:
+            named = step.pods[0].pod
+            why = asked.movable.why_kept.get(next(iter(where)), "is not there any more, or has no node")
+            return f"step {step.number}: {named} {why}"
+        if {each.uid for each in unit.members} != set(where):
+            return f"step {step.number}: {step.group or step.pods[0].pod} has other pods now"
+        gone = [each.lands.node for each in step.pods if each.lands.node not in rows]
+        if gone:
+            return f"step {step.number}: node {gone[0]} is gone"
+        moves.append(Move(unit.number, tuple(rows[where[each.uid].lands.node] for each in unit.members)))
+    reserved = {rows[each.node]: each.count for each in lands if each.node in rows}
+    if len(reserved) < len(lands):
+        return "a node that was to have room for the goal is gone"
+    names = list(made.engine.names)
+    goal = (wanted.pod, reserved) if wanted.pod is not None else None
+    result = rehearsal.rehearsed(made, asked.movable, moves, goal)
+    if not isinstance(result, Rehearsed):
+        what = "the pods of the goal" if result.kind is None else "the pods of the plan"
+        return f"{names[result.row]} does not take {what} any more"
+    for step, landed in zip(left, result.steps, strict=True):
+        expected = {now.get(each.uid, each.uid): each.lands.containers for each in step.pods}
+        if any(expected[each.member.uid] != each.lands.containers for each in landed):
+            return f"step {step.number}: {step.pods[0].pod} would land in other zones"
+    return ""
 
 
 def _asked(made: Restored, wanted: Wanted) -> _Question:

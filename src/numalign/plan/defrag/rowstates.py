@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from numalign.api.objects.pod import Pod
 from numalign.placement.capacity import rowreader
 from numalign.placement.capacity.rowreader import RowReader
-from numalign.placement.capacity.walk import Came, Refusal, RowTrial
+from numalign.placement.capacity.walk import Came, RowRefusal, RowTrial
 from numalign.placement.columns.shapes import Shape
 from numalign.placement.rules.resources.resourcesfit import ResourceRequests
 from numalign.placement.rules.rule import FITS, StaticFilter
@@ -186,7 +186,7 @@ class RowStates:
         while found < most:
             self.tried += 1
             placed = trial.place(table)
-            if isinstance(placed, Refusal):
+            if isinstance(placed, RowRefusal):
                 if rowreader.is_unsure(placed.code):
                     self.unsure.add((row, state, kind))
                 break
@@ -205,7 +205,7 @@ class RowStates:
             if trial.room(table):
                 trial = trial.copy()
                 self.tried += 1
-                if not isinstance(trial.place(table), Refusal):
+                if not isinstance(trial.place(table), RowRefusal):
                     found = Came(table, trial.last)
             self._arrivals[key] = found
         return self._arrivals[key]

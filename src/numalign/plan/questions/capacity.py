@@ -41,7 +41,7 @@ class Binding(Struct, frozen=True, kw_only=True, rename="camel"):
     examples: tuple[str, ...] = ()
 
 
-class Gain(Struct, frozen=True, kw_only=True, rename="camel"):
+class CapacityGain(Struct, frozen=True, kw_only=True, rename="camel"):
     """What a change of all nodes would give."""
 
     change: str
@@ -58,7 +58,7 @@ class KindCapacity(Struct, frozen=True, kw_only=True, rename="camel"):
     roomy_nodes: int
     nodes: tuple[NodeCapacity, ...]
     binding: tuple[Binding, ...]
-    gains: tuple[Gain, ...] = ()
+    gains: tuple[CapacityGain, ...] = ()
 
 
 class Mix(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -81,7 +81,7 @@ class CapacityPlan(Struct, frozen=True, kw_only=True, rename="camel"):
     problems: tuple[str, ...] = ()
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class CapacityQuestion(Struct, frozen=True, kw_only=True):
     kinds: tuple[Kind, ...]
     is_workload: bool = False
     """Whether the kinds come with numbers of pods that are to fit together."""
@@ -89,7 +89,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     seed: int = 0
 
 
-def answer(taken: Snapshot, asked: Asked) -> CapacityPlan:
+def answer(taken: Snapshot, asked: CapacityQuestion) -> CapacityPlan:
     opened = scene.opened(taken, asked.seed)
     counted = opened.service.counted([scene.asked(kind) for kind in asked.kinds], None)
     kinds = [
@@ -146,7 +146,7 @@ class _Changed:
         self._counted: dict[str, dict[str, list[int]]] = {}
         """By change and node: the count of each kind."""
 
-    def gains(self, place: int) -> Iterator[Gain]:
+    def gains(self, place: int) -> Iterator[CapacityGain]:
         for resource in _resources(self._kinds[place]):
             unit = "core" if resource == resourcenames.CPU else resource
             yield from self._gain(place, f"one more {unit} in each zone", f"+{resource}")
@@ -159,13 +159,15 @@ class _Changed:
             if scopes - {scope} and policies - {"none"}:
                 yield from self._gain(place, f"topologyManagerScope {scope}", f"scope={scope}")
 
-    def _gain(self, place: int, words: str, change: str) -> Iterator[Gain]:
+    def _gain(self, place: int, words: str, change: str) -> Iterator[CapacityGain]:
         before, after = self._counts(""), self._counts(change)
         there = [name for name in after if name in before]
         now = sum(self._alike[name] * before[name][place] for name in there)
         then = sum(self._alike[name] * after[name][place] for name in there)
         if there:
-            yield Gain(change=words, count=then, gained=then - now, nodes=sum(self._alike[name] for name in there))
+            yield CapacityGain(
+                change=words, count=then, gained=then - now, nodes=sum(self._alike[name] for name in there)
+            )
 
     def _counts(self, change: str) -> dict[str, list[int]]:
         if change not in self._counted:

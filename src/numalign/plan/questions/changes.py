@@ -21,7 +21,6 @@ from numalign.kubelet.settings import MemoryReservation, Settings, TopologyPolic
 from numalign.kubelet.versions import Minor
 from numalign.placement.referenceargs import Strategy
 
-KIND: Final = "Change"
 READ: Final[Mapping[str, tuple[str, ...]]] = {
     "topologyManagerPolicy": ("topology_policy",),
     "topologyManagerScope": ("topology_scope",),

@@ -79,20 +79,20 @@ class FitAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
     plans: tuple[FitPlan, ...] = ()
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class FitQuestion(Struct, frozen=True, kw_only=True):
     kinds: tuple[Kind, ...]
     seeds: tuple[int, ...]
     by_cost: bool = False
     config: Configuration | None = None
 
 
-def check(catalogue: Catalogue, asked: Asked) -> None:
+def check(catalogue: Catalogue, asked: FitQuestion) -> None:
     if asked.by_cost and not catalogue.is_priced:
         why = "the catalogue has no prices; add price to every type, or ask for --objective machines"
         raise BadObject("Option", "--objective", "", why)
 
 
-def steps(catalogue: Catalogue, asked: Asked) -> int:
+def steps(catalogue: Catalogue, asked: FitQuestion) -> int:
     """How many results `needs` gives."""
     return len(_ways(catalogue)) * len(asked.seeds)
 
@@ -108,7 +108,7 @@ class Misfit(Struct, frozen=True):
     why: str
 
 
-def needs(catalogue: Catalogue, asked: Asked) -> Iterator[tuple[str, Need | Misfit]]:
+def needs(catalogue: Catalogue, asked: FitQuestion) -> Iterator[tuple[str, Need | Misfit]]:
     """By way of choosing types and order of arrival, what it takes."""
     worth = _Worth(catalogue, asked)
     for name, types in _ways(catalogue):
@@ -116,7 +116,7 @@ def needs(catalogue: Catalogue, asked: Asked) -> Iterator[tuple[str, Need | Misf
             yield name, _need(types, asked, seed, worth)
 
 
-def answer(catalogue: Catalogue, asked: Asked, found: Sequence[tuple[str, Need | Misfit]]) -> FitAnswer:
+def answer(catalogue: Catalogue, asked: FitQuestion, found: Sequence[tuple[str, Need | Misfit]]) -> FitAnswer:
     plans = tuple(_plan(name, [each for way, each in found if way == name]) for name, _ in _ways(catalogue))
     fitting = [each for each in plans if each.fits]
     best = min(fitting, key=lambda each: _rank(each, by_cost=asked.by_cost), default=None)
@@ -135,7 +135,7 @@ def answer(catalogue: Catalogue, asked: Asked, found: Sequence[tuple[str, Need |
     )
 
 
-def _enough_in(catalogue: Catalogue, asked: Asked, machines: Mapping[str, int]) -> int:
+def _enough_in(catalogue: Catalogue, asked: FitQuestion, machines: Mapping[str, int]) -> int:
     """In how many orders all pods find a node on these machines."""
     enough = 0
     for seed in asked.seeds:
@@ -175,7 +175,7 @@ def _spread(numbers: Sequence[float]) -> Spread:
 class _Worth:
     """How many pods of each kind an empty machine of each type takes, by the exact count."""
 
-    def __init__(self, catalogue: Catalogue, asked: Asked) -> None:
+    def __init__(self, catalogue: Catalogue, asked: FitQuestion) -> None:
         self._types, self._asked = catalogue.types, asked
         empty = [scenes.machine(kind, kind.name) for kind in catalogue.types]
         opened = scene.opened(scenes.snapshot(empty, asked.config))
@@ -242,7 +242,7 @@ class _Worth:
 class _Pool:
     """The machines that are there, and the pods that arrive on them."""
 
-    def __init__(self, asked: Asked, seed: int, made: Mapping[str, int], types: Sequence[MachineType]) -> None:
+    def __init__(self, asked: FitQuestion, seed: int, made: Mapping[str, int], types: Sequence[MachineType]) -> None:
         self._types = {kind.name: kind for kind in types}
         self.made: dict[str, int] = dict.fromkeys(self._types, 0)
         self.scene: Opened = scene.opened(_empty(asked), seed)
@@ -265,11 +265,11 @@ class _Pool:
         return sum(self.made.values())
 
 
-def _empty(asked: Asked) -> Snapshot:
+def _empty(asked: FitQuestion) -> Snapshot:
     return scenes.snapshot((), asked.config)
 
 
-def _need(types: tuple[MachineType, ...], asked: Asked, seed: int, worth: _Worth) -> Need | Misfit:
+def _need(types: tuple[MachineType, ...], asked: FitQuestion, seed: int, worth: _Worth) -> Need | Misfit:
     arriving = scene.shuffled(scene.copies(asked.kinds), seed)
     grown = _grown(types, asked, seed, worth, arriving)
     if isinstance(grown, Misfit):
@@ -300,7 +300,7 @@ def _need(types: tuple[MachineType, ...], asked: Asked, seed: int, worth: _Worth
 
 
 def _grown(
-    types: tuple[MachineType, ...], asked: Asked, seed: int, worth: _Worth, arriving: Sequence[tuple[Kind, Pod]]
+    types: tuple[MachineType, ...], asked: FitQuestion, seed: int, worth: _Worth, arriving: Sequence[tuple[Kind, Pod]]
 ) -> _Pool | Misfit:
     """The machines after all pods have arrived, each new one bought when a pod found no node."""
     pool = _Pool(asked, seed, {}, types)

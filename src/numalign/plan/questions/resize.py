@@ -40,7 +40,7 @@ EXCLUSIVE: Final = (
 """What a static policy keeps from being resized, and the alpha gate that lifts it."""
 
 
-class Wanted(Struct, frozen=True):
+class NewRequests(Struct, frozen=True):
     """New requests of one container."""
 
     container: str
@@ -81,7 +81,7 @@ class _No(Exception):
         self.verdict, self.message, self.reason, self.by = verdict, message, reason, by
 
 
-def answer(taken: Snapshot, name: str, wanted: Wanted) -> ResizePlan:
+def answer(taken: Snapshot, name: str, wanted: NewRequests) -> ResizePlan:
     """BadObject if there is no such pod, or if it does not run."""
     pod = taken.pod(name)
     if pod is None:

@@ -90,7 +90,7 @@ class WhatIf(Struct, frozen=True, kw_only=True, rename="camel"):
         return not self.then.lost and not self.losers
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class WhatIfQuestion(Struct, frozen=True, kw_only=True):
     change: Change
     kinds: tuple[Kind, ...] = ()
     """A workload that arrives, too."""
@@ -121,7 +121,7 @@ def check(taken: Snapshot, change: Change) -> None:
             raise BadObject("Node", name, "", "is not in the cluster; see kubectl get nodes")
 
 
-def compared(taken: Snapshot, asked: Asked, source: str = "change") -> WhatIf:
+def compared(taken: Snapshot, asked: WhatIfQuestion, source: str = "change") -> WhatIf:
     check(taken, asked.change)
     changes.check(asked.change, source)
     taken = structs.replace(taken, state=None)
@@ -140,7 +140,7 @@ def compared(taken: Snapshot, asked: Asked, source: str = "change") -> WhatIf:
     )
 
 
-def one(taken: Snapshot, asked: Asked, source: str = "change") -> Figures:
+def one(taken: Snapshot, asked: WhatIfQuestion, source: str = "change") -> Figures:
     """The changed side alone."""
     check(taken, asked.change)
     changes.check(asked.change, source)
@@ -150,7 +150,7 @@ def one(taken: Snapshot, asked: Asked, source: str = "change") -> Figures:
 class _Side:
     """The cluster with the change, and all pods that arrive in it."""
 
-    def __init__(self, taken: Snapshot, asked: Asked, source: str) -> None:
+    def __init__(self, taken: Snapshot, asked: WhatIfQuestion, source: str) -> None:
         change = asked.change
         self._asked, self.unchanged = asked, dict[str, tuple[str, ...]]()
         made = self._made(taken, change, source)

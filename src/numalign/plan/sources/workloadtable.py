@@ -23,6 +23,9 @@ NAME, PODS, WEIGHT = "name", "pods", "weight"
 NEEDED: Final = (NAME, resourcenames.CPU)
 MOST_PODS: Final = 1_000_000
 MOST_LINES: Final = 10_000
+MOST_COLUMNS: Final = 1_000
+LONGEST_NUMBER: Final = 20
+"""Digits, zeros at the front included."""
 
 
 class Row(Struct, frozen=True, kw_only=True):
@@ -59,6 +62,8 @@ def read(text: str, file: str) -> list[Row]:
 
 
 def _check_columns(columns: list[str], file: str) -> None:
+    if len(columns) > MOST_COLUMNS:
+        raise BadObject("File", file, "line 1", f"has {len(columns):,} columns; at most {MOST_COLUMNS:,} are read")
     missing = [name for name in NEEDED if name not in columns]
     if missing:
         why = f"the columns {', '.join(missing)} are missing; the first line has to name {', '.join(NEEDED)}"
@@ -88,9 +93,9 @@ class _Line(Struct, frozen=True):
         written = self.text(column)
         if not written:
             return default
-        if not written.isascii() or not written.isdigit() or int(written[:9]) != int(written):
+        if not written.isascii() or not written.isdigit():
             raise self.wrong(column, f"{echo(written)} is not a whole number of 0 to {MOST_PODS:,}")
-        if int(written) > MOST_PODS:
+        if len(written) > LONGEST_NUMBER or int(written) > MOST_PODS:
             raise self.wrong(column, f"{echo(written)} is more than {MOST_PODS:,}")
         return int(written)
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from numalign.api.errors import BadObject
 from numalign.plan.sweep import grid, runner
-from numalign.plan.sweep.runner import Row
+from numalign.plan.sweep.runner import FinishedRun
 
 TABLE, PARQUET, PAGE = "results.csv", "results.parquet", "index.html"
 WIDTH, HEIGHT_PER_POINT, HEIGHT = 8.0, 0.3, 0.9
@@ -26,7 +26,7 @@ STYLE: Final = (
 )
 
 
-def write(folder: Path, rows: Sequence[Row], table: str) -> list[str]:
+def write(folder: Path, rows: Sequence[FinishedRun], table: str) -> list[str]:
     """The names of the files. `table`: the rows as CSV."""
     try:
         (folder / TABLE).write_text(table + "\n")
@@ -47,7 +47,7 @@ def missing() -> list[str]:
     return [name for name in ("matplotlib", "pyarrow") if find_spec(name) is None]
 
 
-def _parquet(path: Path, rows: Sequence[Row]) -> None:
+def _parquet(path: Path, rows: Sequence[FinishedRun]) -> None:
     import pyarrow
     from pyarrow import parquet
 
@@ -60,7 +60,7 @@ Means = Mapping[str, list[float]]
 """By point, the numbers of all seeds."""
 
 
-def figures(rows: Sequence[Row]) -> dict[str, dict[str, list[float]]]:
+def figures(rows: Sequence[FinishedRun]) -> dict[str, dict[str, list[float]]]:
     """By figure and point, the numbers of all seeds; figures that are equal everywhere are left out."""
     found: dict[str, dict[str, list[float]]] = {}
     for row in rows:
@@ -73,7 +73,7 @@ def figures(rows: Sequence[Row]) -> dict[str, dict[str, list[float]]]:
     }
 
 
-def page(rows: Sequence[Row]) -> str:
+def page(rows: Sequence[FinishedRun]) -> str:
     parts = ["<!doctype html>", '<html lang="en">', '<meta charset="utf-8">', "<title>numalign plan sweep</title>"]
     parts.append(f"<style>{STYLE}</style><h1>numalign plan sweep</h1>")
     shown = figures(rows)

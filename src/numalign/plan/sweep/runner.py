@@ -1,8 +1,8 @@
 """Runs a sweep in several processes, and keeps every finished run in a file, so that a later call goes on from there.
 
-`numalign plan sweep` calls `Journal` and `runs`. The journal has one line for each run; its first line says what the
-sweep is about. A run depends on the cluster, the point and the seed alone. A process that dies costs the runs that it
-had not finished, which others then do."""
+`numalign plan sweep` calls `Journal` and `runs`; `daskcluster` calls `begin` and `made` in processes elsewhere. The
+journal has one line for each run; its first line says what the sweep is about. A run depends on the cluster, the point
+and the seed alone. A process that dies costs the runs that it had not finished, which others then do."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from typing import IO, Any, Final
 import msgspec
 from msgspec import Struct
 
-from numalign.api.errors import BadObject
+from numalign.api.decode import decode
+from numalign.api.errors import BadObject, clipped
 from numalign.kube.resources import NODES
 from numalign.plan.questions import whatif
 from numalign.plan.questions.scene import Kind
-from numalign.plan.questions.whatif import Asked, Figures
+from numalign.plan.questions.whatif import Figures, WhatIfQuestion
 from numalign.plan.sweep import grid
 from numalign.plan.sweep.grid import Point
 from numalign.scheduler.snapshot import files
@@ -45,7 +46,7 @@ class Task(Struct, frozen=True, kw_only=True):
         return msgspec.json.encode([self.point, self.seed]).decode()
 
 
-class Row(Struct, frozen=True, kw_only=True, rename="camel"):
+class FinishedRun(Struct, frozen=True, kw_only=True, rename="camel"):
     """One finished run."""
 
     point: Point
@@ -102,7 +103,7 @@ class Journal:
             self._file: IO[bytes] = self.path.open("a+b")
         except OSError as problem:
             raise BadObject("Folder", str(folder), "", f"cannot be written: {problem.strerror}") from None
-        self.rows: dict[str, Row] = {}
+        self.rows: dict[str, FinishedRun] = {}
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._read(folder, _Head(subject=subject, version=version))
@@ -113,7 +114,7 @@ class Journal:
             self.close()
             raise
 
-    def add(self, row: Row) -> None:
+    def add(self, row: FinishedRun) -> None:
         self._write(msgspec.json.encode(row))
         self.rows[row.key] = row
 
@@ -132,11 +133,15 @@ class Journal:
             return
         try:
             before = msgspec.json.decode(lines[0], type=_Head)
-            rows = [msgspec.json.decode(line, type=Row) for line in lines[1:]]
-        except msgspec.DecodeError as problem:
+            rows = [msgspec.json.decode(line, type=FinishedRun) for line in lines[1:]]
+        except decode.UNREADABLE as problem:
             raise BadObject("File", str(self.path), "", f"is no journal of a sweep: {problem}") from None
         if before != head:
-            what = "another cluster or workload" if before.version == head.version else f"numalign {before.version}"
+            what = (
+                "another cluster or workload"
+                if before.version == head.version
+                else f"numalign {clipped(before.version)}"
+            )
             why = f"has runs of {what}; give --out another folder, or remove this one"
             raise BadObject("Folder", str(folder), "", why)
         self.rows = {row.key: row for row in rows}
@@ -147,7 +152,7 @@ class Journal:
         os.fsync(self._file.fileno())
 
 
-def runs(subject: Subject, tasks: Sequence[Task], workers: int, clock: Clock) -> Iterator[Row]:
+def runs(subject: Subject, tasks: Sequence[Task], workers: int, clock: Clock) -> Iterator[FinishedRun]:
     """Each run as it ends; in the order of the tasks if there is one worker."""
     if min(workers, len(tasks)) < 2:
         for task in tasks:
@@ -156,14 +161,14 @@ def runs(subject: Subject, tasks: Sequence[Task], workers: int, clock: Clock) ->
     yield from _in_processes(subject, tasks, workers, clock)
 
 
-def _in_processes(subject: Subject, tasks: Sequence[Task], workers: int, clock: Clock) -> Iterator[Row]:
+def _in_processes(subject: Subject, tasks: Sequence[Task], workers: int, clock: Clock) -> Iterator[FinishedRun]:
     left, deaths = {task.key: task for task in tasks}, 0
     while left:
         # Forked children would inherit locks of threads that do not exist in them.
         context = multiprocessing.get_context("spawn")
-        pool = ProcessPoolExecutor(min(workers, len(left)), context, _begin, (subject, clock))
+        pool = ProcessPoolExecutor(min(workers, len(left)), context, begin, (subject, clock))
         try:
-            waiting = {pool.submit(_run, task) for task in left.values()}
+            waiting = {pool.submit(made, task) for task in left.values()}
             while waiting:
                 done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
                 for each in done:
@@ -184,11 +189,12 @@ _SUBJECT: dict[str, Any] = {}
 """Of a process that makes runs."""
 
 
-def _begin(subject: Subject, clock: Clock) -> None:
+def begin(subject: Subject, clock: Clock) -> None:
+    """What all runs of this process are about; it is sent once."""
     _SUBJECT.update(subject=subject, clock=clock, names=names(subject.taken))
 
 
-def _run(task: Task) -> Row:
+def made(task: Task) -> FinishedRun:
     return run(_SUBJECT["subject"], _SUBJECT["names"], task, _SUBJECT["clock"])
 
 
@@ -197,14 +203,14 @@ def names(taken: Snapshot) -> list[str]:
     return [node.metadata.name for node in taken.every(NODES)]
 
 
-def run(subject: Subject, there: Collection[str], task: Task, clock: Clock) -> Row:
+def run(subject: Subject, there: Collection[str], task: Task, clock: Clock) -> FinishedRun:
     begun = clock()
     try:
         change = grid.change(task.point, there, task.seed, from_empty=subject.from_empty)
-        figures = whatif.one(subject.taken, Asked(change=change, kinds=subject.kinds, seed=task.seed))
+        figures = whatif.one(subject.taken, WhatIfQuestion(change=change, kinds=subject.kinds, seed=task.seed))
     except BadObject as problem:
-        return Row(point=task.point, seed=task.seed, problem=str(problem), seconds=round(clock() - begun, 3))
-    return Row(point=task.point, seed=task.seed, figures=figures, seconds=round(clock() - begun, 3))
+        return FinishedRun(point=task.point, seed=task.seed, problem=str(problem), seconds=round(clock() - begun, 3))
+    return FinishedRun(point=task.point, seed=task.seed, figures=figures, seconds=round(clock() - begun, 3))
 
 
 def flat(figures: Figures) -> dict[str, float]:
@@ -218,7 +224,7 @@ def flat(figures: Figures) -> dict[str, float]:
     return found
 
 
-def lines(rows: Sequence[Row]) -> list[dict[str, object]]:
+def lines(rows: Sequence[FinishedRun]) -> list[dict[str, object]]:
     """The rows as a table, without what differs from call to call."""
     return [
         {

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Final, TypeVar
 
@@ -20,7 +20,7 @@ import numpy as np
 from msgspec import Struct, structs
 
 from numalign.api.caches import BoundedCache
-from numalign.api.errors import BadObject
+from numalign.api.errors import BadObject, clipped
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.node import Node
@@ -37,11 +37,14 @@ from numalign.scheduler.choose.cluster import Cluster
 
 LOG: Final = logging.getLogger(__name__)
 T = TypeVar("T")
-MOST_PODS: Final = 8_192
-"""Different pods of a request; as many are remembered by their bytes."""
-MOST_OPTIONS: Final = 1_000
-AT_ONCE: Final = 64
-"""Pods, groups or shapes before other tasks have a turn."""
+REMEMBERED: Final = 16 << 10
+"""Bytes of a pod that is remembered for the next request; few are larger."""
+MOST_RESOURCES: Final = 1_000
+"""Different resources of a request."""
+AT_ONCE: Final = 16
+"""Pods or shapes before other tasks have a turn. A node group takes a turn of its own."""
+READ_AT_ONCE: Final = 1 << 20
+"""Bytes of pods that are read before their shapes are looked up: pods take a multiple of it in memory."""
 MOST_TEMPLATES: Final = 512
 """Node templates at which the scratch engine is made anew."""
 FOR_CERTAIN, BY_TOTALS = "as their kubelets will place them", "by totals, because nothing is known about their zones"
@@ -78,24 +81,27 @@ class Expander:
         self._cluster, self._settings = cluster, settings
         self._engine = Engine(settings)
         self._rows: dict[TemplateKey, int] = {}
-        self._pods: BoundedCache[bytes, Pod] = BoundedCache(MOST_PODS)
+        self._pods: BoundedCache[bytes, Pod] = BoundedCache(expandermessages.MOST_PODS)
+        self._resources = set[str]()
+        """Those that the scratch engine knows."""
         self._turn = asyncio.Lock()
         """Requests are answered one after the other, while other tasks run: clients are not authenticated."""
 
     async def best_options(self, request: ExpansionRequest) -> list[Judged]:
         """The options to keep; empty: no group would help. BadObject or BadProtobuf if the request makes no sense."""
-        if len(request.options) > MOST_OPTIONS:
-            raise BadObject("BestOptionsRequest", "", "options", f"has more than {MOST_OPTIONS:,} node groups")
         async with self._turn:
             return await self._best(request)
 
     async def _best(self, request: ExpansionRequest) -> list[Judged]:
-        if len(self._rows) > MOST_TEMPLATES:
-            self._engine, self._rows = Engine(self._settings), {}
+        if len(self._rows) > MOST_TEMPLATES or len(self._resources) > MOST_RESOURCES:
+            self._engine, self._rows, self._resources = Engine(self._settings), {}, set()
         if self._cluster.engine.kernel is not self._engine.kernel:
             self._engine.warm()
         learnt, types = dict[str, GroupZones](), InstanceTypes(self._cluster)
-        rows = [self._row(each, request.nodes, learnt, types) async for each in _unhurried(request.options)]
+        rows = []
+        for option in request.options:
+            rows.append(self._row(option, request.nodes, learnt, types))
+            await asyncio.sleep(0)
         shapes = await self._shapes(request.options)
         asked = [Counter(shapes[each].number for each in option.pods) for option in request.options]
         counts = await self._counts(shapes.values(), sorted({row for row, _ in rows}))
@@ -120,19 +126,33 @@ class Expander:
 
     async def _shapes(self, options: Iterable[ExpansionOption]) -> dict[bytes, Shape]:
         """By pod."""
-        pods = dict.fromkeys(each for option in options for each in option.pods)
-        if len(pods) > MOST_PODS:
-            raise BadObject("BestOptionsRequest", "", "options.pod", f"are more than {MOST_PODS:,} different pods")
-        return {each: self._shape(each) async for each in _unhurried(pods)}
+        asked, most = dict.fromkeys(each for option in options for each in option.pods), expandermessages.MOST_PODS
+        if len(asked) > most:
+            raise BadObject("BestOptionsRequest", "", "options.pod", f"are more than {most:,} different pods")
+        found = dict[bytes, Shape]()
+        for some in _in_parts(asked):
+            # A thread, because a pod may be large; other tasks have their turns meanwhile.
+            pods = await asyncio.to_thread(self._read, some)
+            async for data, pod in _unhurried(zip(some, pods, strict=True)):
+                self._note(_resources(pod))
+                if len(data) <= REMEMBERED:
+                    self._pods.keep(data, pod)
+                found[data] = self._interned(pod)
+        return found
 
-    def _shape(self, data: bytes) -> Shape:
-        pod = self._pods.get(data)
-        if pod is None:
-            try:
-                pod = self._pods.keep(data, expandermessages.pod(data))
-            except ValueError as problem:
-                raise BadObject("BestOptionsRequest", "", "options.pod", str(problem)) from None
-        return self._interned(pod)
+    def _note(self, resources: Iterable[str]) -> None:
+        """Every resource costs every row of the scratch engine memory. BadObject if there are too many."""
+        self._resources.update(resources)
+        if len(self._resources) > 2 * MOST_RESOURCES:
+            why = f"has more than {MOST_RESOURCES:,} different resources"
+            raise BadObject("BestOptionsRequest", "", "", why)
+
+    def _read(self, some: Sequence[bytes]) -> list[Pod]:
+        """The pods that were sent like this."""
+        try:
+            return [self._pods.get(each) or expandermessages.pod(each) for each in some]
+        except ValueError as problem:
+            raise BadObject("BestOptionsRequest", "", "options.pod", str(problem)) from None
 
     def _interned(self, pod: Pod) -> Shape:
         """A pod whose annotations make no sense counts without them: one pod does not spoil the request."""
@@ -156,6 +176,9 @@ class Expander:
         except ValueError as problem:
             raise BadObject("BestOptionsRequest", option.group, "nodeMap", str(problem)) from None
         zones = _zones(option.group, node, learnt, types)
+        self._note(node.allocatable)
+        if zones.topology is not None:
+            self._note(name for zone in zones.topology.zones for name in zone.resources)
         offered = tuple(sorted((name, amount.nanos) for name, amount in node.allocatable.items()))
         key = zones.key, offered, node.status.node_info.kubelet_version
         if key not in self._rows:
@@ -165,6 +188,25 @@ class Expander:
                 self._engine.apply(ReportSeen(templates.renamed(zones.topology, name), 0.0))
             self._rows[key] = self._engine.rows[name]
         return self._rows[key], zones.words
+
+
+def _in_parts(pods: Iterable[bytes]) -> Iterator[list[bytes]]:
+    part, size = list[bytes](), 0
+    for each in pods:
+        if part and size + len(each) > READ_AT_ONCE:
+            yield part
+            part, size = [], 0
+        part.append(each)
+        size += len(each)
+    if part:
+        yield part
+
+
+def _resources(pod: Pod) -> Iterator[str]:
+    for wants in (pod.spec.resources, *(each.resources for each in pod.in_admission_order())):
+        yield from wants.requests
+        yield from wants.limits
+    yield from pod.spec.overhead
 
 
 async def _unhurried(things: Iterable[T]) -> AsyncIterator[T]:
@@ -186,7 +228,7 @@ def _zones(group: str, node: Node, learnt: dict[str, GroupZones], types: Instanc
             words = FOR_CERTAIN if topology is not None else BY_TOTALS
         except BadObject as problem:
             # One odd group is no reason to say nothing about the others.
-            LOG.warning("Zones of node group %s are not usable: %s", group, problem)
+            LOG.warning("Zones of node group %s are not usable: %s", clipped(group), problem)
             topology, words = None, f"by totals: {problem}"
         learnt[place] = GroupZones(topology, _key(topology), words)
     return learnt[place]

@@ -1,7 +1,8 @@
 """The messages of cluster-autoscaler's gRPC expander, and the parts of Pod and Node in them that decide placement.
 
 `expander` calls it. The service is `grpcplugin.Expander`, method `BestOptions`. Since 1.35 cluster-autoscaler sends
-pods and nodes as bytes instead of typed fields; the encoding is the same, so both are read alike."""
+pods and nodes as bytes instead of typed fields; the encoding is the same, so both are read alike. Clients are not
+authenticated, so the tables say how many entries a message may have."""
 
 from __future__ import annotations
 
@@ -16,11 +17,23 @@ from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.node import Node, NodeInfo, NodeStatus
 from numalign.api.objects.pod import Container, Pod, PodSpec, ResourceList, ResourceRequirements
 
+MOST_OPTIONS: Final = 1_000
+MOST_PODS: Final = 8_192
+"""Different pods of a request."""
+MOST_GROUPS: Final = 8_192
+"""Nodes of a request: every node group has one, whether it is an option or not."""
+MOST_CONTAINERS: Final = 256
+MOST_AMOUNTS: Final = 128
+MOST_TEXTS: Final = 1_000
+"""Labels, and annotations, of an object."""
+LONGEST: Final = 1 << 20
+"""Bytes of a pod or node; the API server stores none that is much larger."""
+
 AMOUNT: Final[Message] = {1: MessageField("text", "string")}
 AMOUNTS: Final[Message] = {1: MessageField("key", "string"), 2: MessageField("value", AMOUNT)}
 RESOURCES: Final[Message] = {
-    1: MessageField("limits", AMOUNTS, many=True),
-    2: MessageField("requests", AMOUNTS, many=True),
+    1: MessageField("limits", AMOUNTS, many=True, most=MOST_AMOUNTS),
+    2: MessageField("requests", AMOUNTS, many=True, most=MOST_AMOUNTS),
 }
 CONTAINER: Final[Message] = {
     1: MessageField("name", "string"),
@@ -31,17 +44,17 @@ METADATA: Final[Message] = {
     1: MessageField("name", "string"),
     3: MessageField("namespace", "string"),
     5: MessageField("uid", "string"),
-    11: MessageField("labels", TEXTS, many=True),
-    12: MessageField("annotations", TEXTS, many=True),
+    11: MessageField("labels", TEXTS, many=True, most=MOST_TEXTS),
+    12: MessageField("annotations", TEXTS, many=True, most=MOST_TEXTS),
 }
 POD: Final[Message] = {
     1: MessageField("metadata", METADATA),
     2: MessageField(
         "spec",
         {
-            2: MessageField("containers", CONTAINER, many=True),
-            20: MessageField("inits", CONTAINER, many=True),
-            32: MessageField("overhead", AMOUNTS, many=True),
+            2: MessageField("containers", CONTAINER, many=True, most=MOST_CONTAINERS),
+            20: MessageField("inits", CONTAINER, many=True, most=MOST_CONTAINERS),
+            32: MessageField("overhead", AMOUNTS, many=True, most=MOST_AMOUNTS),
             40: MessageField("resources", RESOURCES),
         },
     ),
@@ -51,8 +64,8 @@ NODE: Final[Message] = {
     3: MessageField(
         "status",
         {
-            1: MessageField("capacity", AMOUNTS, many=True),
-            2: MessageField("allocatable", AMOUNTS, many=True),
+            1: MessageField("capacity", AMOUNTS, many=True, most=MOST_AMOUNTS),
+            2: MessageField("allocatable", AMOUNTS, many=True, most=MOST_AMOUNTS),
             7: MessageField("info", {7: MessageField("version", "string")}),
         },
     ),
@@ -62,13 +75,13 @@ OPTION: Final[Message] = {
     1: MessageField("group", "string"),
     2: MessageField("count", "int"),
     3: MessageField("debug", "string"),
-    4: MessageField("pods", "bytes", many=True),
-    5: MessageField("pod_bytes", "bytes", many=True),
+    4: MessageField("pods", "bytes", many=True, most=MOST_PODS),
+    5: MessageField("pod_bytes", "bytes", many=True, most=MOST_PODS),
 }
 REQUEST: Final[Message] = {
-    1: MessageField("options", OPTION, many=True),
-    2: MessageField("nodes", BY_NAME, many=True),
-    3: MessageField("node_bytes", BY_NAME, many=True),
+    1: MessageField("options", OPTION, many=True, most=MOST_OPTIONS),
+    2: MessageField("nodes", BY_NAME, many=True, most=MOST_GROUPS),
+    3: MessageField("node_bytes", BY_NAME, many=True, most=MOST_GROUPS),
 }
 RESPONSE: Final[Message] = {1: MessageField("options", OPTION, many=True)}
 
@@ -113,7 +126,7 @@ def encode_response(options: list[tuple[ExpansionOption, str]]) -> bytes:
 
 def pod(data: bytes) -> Pod:
     """BadProtobuf or ValueError if it cannot be read."""
-    tree = protobuf.decode_message(data, POD)
+    tree = _decoded(data, POD)
     spec: Tree = tree.get("spec", {})
     made = Pod(
         metadata=_metadata(tree.get("metadata", {})),
@@ -129,7 +142,7 @@ def pod(data: bytes) -> Pod:
 
 def node(data: bytes) -> Node:
     """BadProtobuf or ValueError if it cannot be read."""
-    tree = protobuf.decode_message(data, NODE)
+    tree = _decoded(data, NODE)
     status: Tree = tree.get("status", {})
     return Node(
         metadata=_metadata(tree.get("metadata", {})),
@@ -139,6 +152,12 @@ def node(data: bytes) -> Node:
             node_info=NodeInfo(kubelet_version=status.get("info", {}).get("version", "")),
         ),
     )
+
+
+def _decoded(data: bytes, message: Message) -> Tree:
+    if len(data) > LONGEST:
+        raise protobuf.BadProtobuf(f"{len(data):,} bytes; at most {LONGEST:,} are read")
+    return protobuf.decode_message(data, message)
 
 
 def _metadata(tree: Tree) -> ObjectMeta:

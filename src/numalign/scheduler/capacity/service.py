@@ -18,7 +18,7 @@ import numpy as np
 from msgspec import Struct, structs
 
 from numalign.api.decode import quantity
-from numalign.api.errors import BadObject
+from numalign.api.errors import BadObject, clipped
 from numalign.api.objects import requests as podrequests
 from numalign.api.objects import selectors
 from numalign.api.objects.meta import ObjectMeta
@@ -58,6 +58,8 @@ LISTED_AT_ONCE: Final = 2_000
 """Answers of single nodes that are made for them."""
 WALKED_AT_ONCE: Final = 200
 """Pods that are placed by the row model for them."""
+SEARCHES: Final = 3
+"""Searches for room for all pods, where the nodes change meanwhile."""
 MOST_SHAPES: Final = 1_000
 MOST_TEMPLATES: Final = 1_000
 MOST_REPLICAS: Final = 100_000
@@ -134,7 +136,11 @@ class CapacityService:
             if name in named:
                 raise BadObject("CapacityRequest", name, f"templates[{number}].name", "is the name of an earlier one")
             named[name] = each
-        made = templates.scratch(self._config, [templates.made(each, name, types) for name, each in named.items()])
+        scratch = templates.Scratch(self._config)
+        for name, each in named.items():
+            scratch.add(templates.made(each, name, types))
+            await asyncio.sleep(0)
+        made = scratch.cluster()
         beside = CapacityService(made.cluster, made.profiles, self._config, self._limits)
         rows = self._rows(request.nodes, only_templates=bool(request.templates))
         listed = len(request.templates) + (0 if request.summary else len(rows))
@@ -155,7 +161,7 @@ class CapacityService:
                     )
                 )
             await asyncio.sleep(0)
-        together = self.together(shapes, rows) if request.all_or_nothing else None
+        together = await self.together(shapes, rows) if request.all_or_nothing else None
         notes = (*made.notes, *self._left_out(answers))
         return CapacityResponse(shapes=tuple(answers), all_or_nothing=together, notes=notes)
 
@@ -215,12 +221,16 @@ class CapacityService:
             reason=wording.sentence(why.reason(place)) if why is not None else "",
         )
 
-    def together(self, shapes: Sequence[AskedShape], rows: Rows | None) -> TogetherAnswer:
-        """Whether all pods of the shapes find room at the same time."""
-        counted = self.counted(shapes, rows)
-        wanted = [(each.found.shape, shape.replicas) for shape, each in zip(shapes, counted, strict=True)]
-        allowed = [_allowed(each) for each in counted]
-        found = gang.fit(self._cluster.engine, wanted, allowed)
+    async def together(self, shapes: Sequence[AskedShape], rows: Rows | None) -> TogetherAnswer:
+        """Whether all pods of the shapes find room at the same time. Other tasks run meanwhile; where they use room
+        that was found for the pods, the search begins again."""
+        counted = list[CountedNodes]()
+        for first in range(0, len(shapes), AT_ONCE):
+            counted += self.counted(shapes[first : first + AT_ONCE], rows)
+            await asyncio.sleep(0)
+        found = await self._found_together(shapes, counted)
+        if found is None:
+            return TogetherAnswer(fits="unknown", message=CHANGED)
         names = [shape.name for shape in shapes]
         missing = {names[place]: pods for place, pods in enumerate(found.missing) if pods}
         if found.room is not Room.FITS:
@@ -236,9 +246,28 @@ class CapacityService:
             return TogetherAnswer(fits="unknown", placed=placed, message=BOUNDED)
         return TogetherAnswer(fits="yes", placed=placed)
 
-    def room(self, shapes: Sequence[AskedShape]) -> TogetherAnswer:
+    async def _found_together(
+        self, shapes: Sequence[AskedShape], counted: Sequence[CountedNodes]
+    ) -> gang.GangFit | None:
+        """None: the nodes changed during every search."""
+        wanted = [(each.found.shape, shape.replicas) for shape, each in zip(shapes, counted, strict=True)]
+        allowed = [_allowed(each) for each in counted]
+        for _ in range(SEARCHES):
+            steps = gang.fitting(self._cluster.engine, wanted, allowed)
+            while True:
+                try:
+                    next(steps)
+                except StopIteration as end:
+                    found: gang.GangFit | None = end.value
+                    break
+                await asyncio.sleep(0)
+            if found is not None:
+                return found
+        return None
+
+    async def room(self, shapes: Sequence[AskedShape]) -> TogetherAnswer:
         """The same on all nodes. BadObject if a pod cannot be counted."""
-        return self.together(shapes, self._with_nodes())
+        return await self.together(shapes, self._with_nodes())
 
     def shortfall(self, shapes: Sequence[AskedShape]) -> list[str]:
         """A sentence for each shape of which the nodes do not admit as many as are asked for, whatever the others."""
@@ -290,7 +319,7 @@ class CapacityService:
         names: Iterable[str] = known if chosen.names is None else chosen.names
         unknown = [name for name in chosen.names or () if not self._cluster.has_node(name)]
         if unknown:
-            listed = wording.joined(unknown[:3])
+            listed = wording.joined([clipped(each) for each in unknown[:3]])
             raise BadObject("CapacityRequest", "", "nodes.names", f"{listed} not known; see kubectl get nodes")
         found = [known[name] for name in names if self._matches(name, chosen)]
         return np.array(sorted(set(found)), np.int32)
@@ -305,6 +334,7 @@ class CapacityService:
         return self._cluster.world.node_rows.astype(np.int32)
 
 
+CHANGED: Final = "the nodes changed while room for all of the pods was looked for; ask again"
 NO_ROOM: Final = "the nodes do not have room for all of the pods"
 NOT_FOUND: Final = "no arrangement was found that holds in every order of arrival; not all were tried"
 LIMITED: Final = "reasons are given for {groups} groups of nodes of each shape; name nodes to get theirs"

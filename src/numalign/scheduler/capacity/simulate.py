@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 
 from numalign.api.decode import decode
-from numalign.api.errors import BadObject
+from numalign.api.errors import BadObject, clipped
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod
 from numalign.api.schedulerconfig.configuration import Configuration
@@ -59,7 +59,7 @@ class Simulation:
 
     def _answers(self, asked: ExtenderArgs, *, scored: bool) -> dict[str, NodeAnswer]:
         if asked.nodes is None:
-            raise BadObject("ExtenderArgs", asked.pod.metadata.name, "Nodes", NO_NODES)
+            raise BadObject("ExtenderArgs", clipped(asked.pod.metadata.name), "Nodes", NO_NODES)
         types, found = InstanceTypes(self._cluster), dict[str, NodeAnswer]()
         known, new = list[str](), list[TemplateNode]()
         for each in asked.nodes.items:

@@ -15,7 +15,7 @@ from msgspec import Struct, structs
 
 from numalign.api.decode import quantity
 from numalign.api.decode.quantity import Quantity
-from numalign.api.errors import BadObject
+from numalign.api.errors import BadObject, clipped
 from numalign.api.nrt import normalise, wire
 from numalign.api.nrt.nodetopology import NodeTopology
 from numalign.api.objects import resourcenames
@@ -63,21 +63,33 @@ class ScratchCluster(Struct, frozen=True):
     notes: tuple[str, ...]
 
 
-def scratch(config: Configuration, templates: Iterable[TemplateNode], *, compiled: bool = False) -> ScratchCluster:
-    """`compiled`: machine code is loaded already, and counts with it."""
-    world = ClusterState()
-    cluster, stock = Cluster(Engine(settings.engine(config)), world), Plugins(world)
-    if compiled:
-        cluster.engine.warm()
-    notes = []
+def scratch(config: Configuration, templates: Iterable[TemplateNode]) -> ScratchCluster:
+    made = Scratch(config)
     for each in templates:
-        cluster.node(each.node)
-        if each.topology is not None:
-            written = normalise.encode(renamed(each.topology, each.node.metadata.name))
-            cluster.report(written, 0.0)
-        notes += [each.note] if each.note else []
-    profiles = {each.scheduler_name: stock.profile(each) for each in config.profiles}
-    return ScratchCluster(cluster, profiles, tuple(dict.fromkeys(notes)))
+        made.add(each)
+    return made.cluster()
+
+
+class Scratch:
+    """Makes a scratch cluster template by template, so that other tasks can run in between."""
+
+    def __init__(self, config: Configuration) -> None:
+        world = ClusterState()
+        self._config, self._stock = config, Plugins(world)
+        self._cluster = Cluster(Engine(settings.engine(config)), world)
+        self._notes: dict[str, None] = {}
+
+    def add(self, template: TemplateNode) -> None:
+        self._cluster.node(template.node)
+        if template.topology is not None:
+            written = normalise.encode(renamed(template.topology, template.node.metadata.name))
+            self._cluster.report(written, 0.0)
+        if template.note:
+            self._notes[template.note] = None
+
+    def cluster(self) -> ScratchCluster:
+        profiles = {each.scheduler_name: self._stock.profile(each) for each in self._config.profiles}
+        return ScratchCluster(self._cluster, profiles, tuple(self._notes))
 
 
 class InstanceTypes:
@@ -126,7 +138,8 @@ def made(asked: TemplateRequest, name: str, types: InstanceTypes) -> TemplateNod
         return TemplateNode(_renamed(own, name), report.of(name, kubelet, kubelet.initial()))
     found = types.like(asked.instance_type)
     if found is None:
-        why = f"no node with a report has the label {INSTANCE_TYPE}={asked.instance_type}; give machine or topology"
+        label = f"{INSTANCE_TYPE}={clipped(asked.instance_type)}"
+        why = f"no node with a report has the label {label}; give machine or topology"
         raise BadObject("Template", name, "instanceType", why)
     return structs.replace(found, node=_renamed(asked.node or found.node, name))
 

@@ -32,7 +32,7 @@ LOG: Final = logging.getLogger(__name__)
 FORECAST_BROKEN: Final = "forecast-broken"
 
 
-class Assumed(Struct, eq=False):
+class AssumedDecision(Struct, eq=False):
     """A decision whose binding is not seen yet."""
 
     pod: Pod
@@ -50,7 +50,7 @@ class Cluster:
         self.world = world
         self.ranks = RankCache(engine, world)
         world.totals.kernel = lambda: engine.kernel or nodeamounts
-        self.assumed: dict[str, Assumed] = {}
+        self.assumed: dict[str, AssumedDecision] = {}
         """By uid."""
         self._rows: dict[str, int] = {}
         """By node, the row that the cluster state uses for it."""
@@ -158,7 +158,7 @@ class Cluster:
     def assume(self, pod: Pod, decision: Decision) -> Pod:
         """The engine has charged it; now it counts for the other rules too. Gives the pod as it will be."""
         placed = structs.replace(pod, spec=structs.replace(pod.spec, node_name=decision.node))
-        self.assumed[pod.metadata.uid] = Assumed(placed, decision)
+        self.assumed[pod.metadata.uid] = AssumedDecision(placed, decision)
         self._count(placed)
         return placed
 

@@ -80,7 +80,8 @@ def repeated(
     BadObject if the snapshot has no such pod or node, or no profile for the pod's scheduler name."""
     pod = taken.pod(name)
     if pod is None:
-        raise BadObject("Pod", name, "", "is not in the snapshot")
+        why = "is not in the snapshot; if it was deleted, a recording of the scheduler still has it"
+        raise BadObject("Pod", name, "", why)
     decisions = taken.state.decisions if taken.state is not None else ()
     before, after = _recalled(decisions, pod.metadata.uid, attempt)
     made = restore.restored(taken, without=frozenset((pod.metadata.uid, *after)))
@@ -101,7 +102,7 @@ def _recalled(
     return decisions[places[-1]], [each.uid for each in decisions[places[-1] + 1 :]]
 
 
-class Attempted(NamedTuple):
+class ReplayedAttempt(NamedTuple):
     result: ReplayResult
     decision: Decision | None = None
     """The engine has charged the pod to this node."""
@@ -115,7 +116,7 @@ def attempted(
     *,
     with_scores: bool = False,
     every: bool = False,
-) -> Attempted:
+) -> ReplayedAttempt:
     """Schedules the pod once, as it was before if the attempt is recorded. `node`: with details of this node; `every`:
     with what all nodes say.
 
@@ -124,7 +125,7 @@ def attempted(
     try:
         shape = filtering.shape(profile, made.engine, pod)
     except BadObject as problem:
-        return Attempted(ReplayResult(pod=name, message=str(problem), before=before))
+        return ReplayedAttempt(ReplayResult(pod=name, message=str(problem), before=before))
     surroundings = AttemptContext(made.cluster, made.nominations, made.rejections)
     now, start = (before.at, before.start) if before is not None else (made.now, made.start)
     ranking = ScoreDetails(lambda: made.now) if with_scores or node or every else None
@@ -142,9 +143,9 @@ def attempted(
         decision = found.decision
         best = ranking.best(made.world, decision.node) if ranking is not None else ()
         zones = placementannotation.of(decision)
-        return Attempted(structs.replace(result, node=decision.node, zones=zones, best=best), decision)
+        return ReplayedAttempt(structs.replace(result, node=decision.node, zones=zones, best=best), decision)
     message = messages.refusal(found, pod, shape, made.engine, zones=profile.zones).message
-    return Attempted(structs.replace(result, message=message))
+    return ReplayedAttempt(structs.replace(result, message=message))
 
 
 def _on_node(made: Restored, around: AttemptContext, attempt: Attempt, profile: Profile, node: str) -> NodeReplay:

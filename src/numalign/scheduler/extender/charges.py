@@ -13,7 +13,7 @@ from typing import Final
 
 from numalign.api.objects.pod import Pod
 from numalign.placement.decisions import Decision, Wake
-from numalign.scheduler.choose.cluster import Assumed, Cluster
+from numalign.scheduler.choose.cluster import AssumedDecision, Cluster
 
 PREPARING: Final = 600.0
 """Seconds for which kube-scheduler may prepare volumes and claims before it binds (its own default limit)."""
@@ -32,7 +32,7 @@ class Charges:
     def __len__(self) -> int:
         return len(self._until)
 
-    def of(self, uid: str) -> Assumed | None:
+    def of(self, uid: str) -> AssumedDecision | None:
         return self._cluster.assumed.get(uid)
 
     def charge(self, pod: Pod, decision: Decision, now: float) -> None:

@@ -87,6 +87,11 @@ class PreemptionArgs(Wire, frozen=True, rename="pascal"):
     node_name_to_meta_victims: dict[str, MetaVictims | None] | None = None
 
     @property
+    def nodes(self) -> int:
+        """How many are asked about."""
+        return len(self.node_name_to_meta_victims or self.node_name_to_victims or ())
+
+    @property
     def candidates(self) -> dict[str, MetaVictims]:
         """By node."""
         if self.node_name_to_meta_victims is not None:

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from numalign.api.decode.protobuf import BadProtobuf
-from numalign.api.errors import BadObject
+from numalign.api.errors import BadObject, clipped
 from numalign.process import rpc
 from numalign.scheduler.capacity import expandermessages
 from numalign.scheduler.capacity.expander import Expander
@@ -23,7 +23,7 @@ LOG: Final = logging.getLogger(__name__)
 SERVICE: Final = "grpcplugin.Expander"
 LARGEST: Final = 64 << 20
 """Bytes of a request: every option has all of its pods."""
-CLIENTS: Final = 4
+CLIENTS: Final = 2
 """Requests at a time; a cluster has one cluster-autoscaler that asks."""
 NOT_SYNCED: Final = "the caches of the scheduler are not synced yet"
 
@@ -47,7 +47,7 @@ async def serving(
         except (BadObject, BadProtobuf) as problem:
             raise rpc.CallFailed("INVALID_ARGUMENT", str(problem)) from None
         for each in found:
-            LOG.info("Kept node group %s: %s", each.option.group, each.says)
+            LOG.info("Kept node group %s: %s", clipped(each.option.group), each.says)
         return expandermessages.encode_response([(each.option, each.says) for each in found])
 
     service = rpc.Service(SERVICE, {"BestOptions": best_options})

@@ -37,9 +37,15 @@ from numalign.scheduler.metrics import Metrics
 from numalign.scheduler.profiles import Profile
 
 LOG: Final = logging.getLogger(__name__)
-LIMITS: Final = Limits(connections=64, body_bytes=64 << 20, head_seconds=5.0, idle_seconds=120.0)
-"""Go's clients close connections that were idle for 90 seconds; a server that closes first makes a request fail. Whole
-nodes have 5 to 15 kB each."""
+LIMITS: Final = Limits(connections=512, body_bytes=64 << 20, head_seconds=5.0, idle_seconds=120.0)
+"""kube-scheduler uses a connection for each Binding that waits for the API server, and these are hundreds where it is
+slow. A connection that is closed to make room for another makes a request fail. Go's clients close connections that
+were idle for 90 seconds, so that the server must not be first. Whole nodes have 5 to 15 kB each."""
+MOST_NODES: Final = 100_000
+"""Names, whole nodes or candidates of one request."""
+MOST_VALUES: Final = 4_000_000
+"""JSON values of one request. 5,000 whole nodes have about two million. Decoded, a value takes some hundred bytes of
+memory, however short it is."""
 CHOOSE, FILTER, PRIORITIZE, PREEMPT, BIND = "/choose", "/filter", "/prioritize", "/preempt", "/bind"
 SIMULATED: Final = "/simulate"
 VERBS: Final = (CHOOSE, FILTER, PRIORITIZE, PREEMPT, BIND)
@@ -88,6 +94,9 @@ class ExtenderServer:
             return self.refusal(HTTPStatus.NOT_FOUND, f"no such path; the paths are {', '.join(PATHS)}")
         if request.method != "POST":
             return self.refusal(HTTPStatus.METHOD_NOT_ALLOWED, "send a POST request")
+        if len(request.body) > MOST_VALUES and _values(request.body) > MOST_VALUES:
+            why = f"the body has more than {MOST_VALUES:,} values; ask about fewer nodes at a time"
+            return self.refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, why)
         if self._guard is None and request.path not in WAITED_FOR:
             return self._now(request)
         return Later(self._guarded(request), self._binds)
@@ -124,8 +133,11 @@ class ExtenderServer:
 
     def _found(self, request: Request) -> msgspec.Struct | list[Any]:
         if request.path == PREEMPT:
-            return self._extender.preempt(decode.decode(PreemptionArgs, request.body))
+            preempting = decode.decode(PreemptionArgs, request.body)
+            _limited("NodeNameToMetaVictims", preempting.nodes)
+            return self._extender.preempt(preempting)
         asked = decode.decode(ExtenderArgs, request.body)
+        _limited("NodeNames" if asked.node_names is not None else "Nodes", len(asked.names))
         if request.path == CHOOSE:
             return self._extender.choose(asked)
         asker = self._questions.simulation if request.path.startswith(SIMULATED) else self._extender
@@ -178,6 +190,17 @@ class Later:
             answer = Response(HTTPStatus.INTERNAL_SERVER_ERROR, b"internal error\n", TEXT)
         if self._connection is not None:
             self._connection.finish(answer)
+
+
+def _values(body: bytes) -> int:
+    """At least as many as the JSON values of a body; also signs inside strings count."""
+    return body.count(b",") + body.count(b"[") + body.count(b"{")
+
+
+def _limited(field: str, nodes: int) -> None:
+    if nodes > MOST_NODES:
+        why = f"names {nodes:,} nodes; ask about {MOST_NODES:,} at most"
+        raise BadObject("extender request", "", field, why)
 
 
 def _json(thing: msgspec.Struct | list[Any]) -> Response:

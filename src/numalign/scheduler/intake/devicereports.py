@@ -11,6 +11,7 @@ from typing import Final
 from msgspec import structs
 
 from numalign.api.attributes import devicetable, grammar
+from numalign.api.errors import BadObject
 from numalign.api.nrt.wire import Attribute, NodeResourceTopology
 from numalign.api.objects.koordinatordevice import DeviceObject
 
@@ -41,7 +42,10 @@ class DeviceReports:
         """The node's report anew; None: it stays as it is. `last`: the report in force. BadObject if the Device object
         cannot be used."""
         name = device.metadata.name
-        table = Attribute(TABLE, grammar.tagged(devicetable.encode(devicetable.of_object(device))))
+        try:
+            table = Attribute(TABLE, grammar.tagged(devicetable.encode(devicetable.of_object(device))))
+        except grammar.AttributeTextError as problem:
+            raise BadObject("Device", name, "spec.devices", str(problem)) from None
         if self._tables.get(name) == table:
             return None
         plain = self._plain.get(name, last)

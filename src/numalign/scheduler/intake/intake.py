@@ -34,6 +34,7 @@ from numalign.scheduler.metrics import Metrics
 from numalign.scheduler.profiles import Profile
 from numalign.scheduler.queue import clusterevents
 from numalign.scheduler.queue.clusterevents import Action, ClusterEvent, ObjectChange, Resource
+from numalign.scheduler.queue.heldrooms import HeldRooms
 from numalign.scheduler.queue.queue import SchedulingQueue
 
 LOG: Final = logging.getLogger(__name__)
@@ -74,6 +75,7 @@ class Intake:
         self._histories, self._improved = histories, improved
         self._answers, self._tap = answers, tap
         self._devices = DeviceReports()
+        self._rooms = HeldRooms(queue, clock)
 
     def guarded(self, resource: str, handler: Callable[[Change[T]], None]) -> Callable[[Change[T]], None]:
         """A handler that skips and counts an object that it cannot process, instead of ending the watch."""
@@ -105,9 +107,11 @@ class Intake:
         # Heartbeats make no pod schedulable.
         if events:
             self.woken(wakes)
+        self._rooms.node(new)
 
     def _node_gone(self, node: Node) -> None:
         name = node.metadata.name
+        self._rooms.node_gone(name)
         self._rejections.gone(name)
         wakes = self._cluster.node_gone(name)
         self._queue.move(ObjectChange(NODE_DELETED, node), self._clock.now())
@@ -156,6 +160,7 @@ class Intake:
 
     def _pod_waiting(self, pod: Pod, *, is_new: bool) -> None:
         uid, now = pod.metadata.uid, self._clock.now()
+        room = self._rooms.awaited(pod) if is_new else ""
         if pod.spec.scheduler_name not in self._profiles:
             if self._answers:
                 self._queue.follow(pod, now)
@@ -166,6 +171,8 @@ class Intake:
         elif uid not in self._cluster.assumed or self._queue.flights.get(uid) is not None:
             # A pod that was bound before the watch showed it must not be scheduled again.
             self._queue.add(pod, now)
+            if room and not pod.status.nominated_node_name:
+                self._queue.nominations.put(pod, room)
             if is_new:
                 self._histories.record(pod.metadata, podhistory.QUEUED, priority=pod.spec.priority)
 
@@ -231,6 +238,8 @@ class Intake:
         uid, now = pod.metadata.uid, self._clock.now()
         counted = uid in self._cluster.assumed or bool(pod.spec.node_name)
         self._queue.delete(uid, now)
+        if not counted:
+            self._rooms.waits_no_more(uid)
         self._publisher.forget(uid)
         self._record(pod, podhistory.DELETED, node=pod.spec.node_name)
         wakes = self._cluster.pod_gone(pod, now)
@@ -249,6 +258,7 @@ class Intake:
         """Called at intervals: ends grace periods of deleted pods and pauses of the storm guard."""
         now = self._clock.now()
         self.woken(self._cluster.tick(now))
+        self._rooms.tick()
         self._queue.wake(self._cluster.graces_ended(now), now)
         # The end of a pause is no change of the node, so other pods still avoid the node.
         self._queue.wake([Wake(node, WakeCause.FREED) for node in self._rejections.ended(now)], now)

@@ -38,7 +38,7 @@ class SegmentSummary(Struct, frozen=True, kw_only=True):
     """Bytes of the file that it is in."""
 
 
-class Attempt(Struct, frozen=True, kw_only=True):
+class RecordedAttempt(Struct, frozen=True, kw_only=True):
     """One attempt of a recording."""
 
     at: datetime
@@ -89,13 +89,13 @@ def summaries(folder: Path) -> Iterator[SegmentSummary]:
             )
 
 
-def attempts(folder: Path) -> Iterator[Attempt]:
+def attempts(folder: Path) -> Iterator[RecordedAttempt]:
     """The attempts, the oldest first."""
     for file in files(folder):
         for segment in player.opened(file.path):
             for entry in segment.changes():
                 if isinstance(entry, entries.Attempted):
-                    yield Attempt(at=segment.head.wall(entry.decision.at), record=entry.decision)
+                    yield RecordedAttempt(at=segment.head.wall(entry.decision.at), record=entry.decision)
 
 
 def repeated(folder: Path, config: Configuration | None = None, node: str = "") -> Iterator[Repetition]:

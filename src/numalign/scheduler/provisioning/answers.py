@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct, structs
 
-from numalign.api.errors import BadObject
+from numalign.api.errors import BadObject, echo
 from numalign.api.objects import statusconditions
 from numalign.api.objects.statusconditions import Condition
 from numalign.scheduler.provisioning import kinds
@@ -68,7 +68,7 @@ def _validity(request: ProvisioningRequest, terms: Terms) -> float:
     if written is None:
         return terms.validity
     if not (written.isascii() and written.isdecimal()):
-        raise _bad(request, kinds.VALID_SECONDS, f"{written!r} is not a number of seconds")
+        raise _bad(request, kinds.VALID_SECONDS, f"{echo(written)} is not a number of seconds")
     return float(written)
 
 
@@ -76,7 +76,7 @@ def retries(request: ProvisioningRequest) -> bool:
     """Whether it waits for room, or wants to know about this moment only."""
     written = request.spec.parameters.get(kinds.NO_RETRY, "false")
     if written not in ("true", "false"):
-        raise _bad(request, kinds.NO_RETRY, f"{written!r} is neither true nor false")
+        raise _bad(request, kinds.NO_RETRY, f"{echo(written)} is neither true nor false")
     return written == "false"
 
 

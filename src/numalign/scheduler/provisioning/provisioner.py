@@ -173,7 +173,7 @@ class Provisioner:
             if (shapes := self._still_open(request, pods)) is not None
         ]
         together = merged(each for _, _, shapes in wanted for each in shapes)
-        if not together or self._counting.room(together).fits != "no":
+        if not together or (await self._counting.room(together)).fits != "no":
             self._doubtful.clear()
             return together
         booked: list[AskedShape] = []
@@ -194,7 +194,7 @@ class Provisioner:
     ) -> list[AskedShape]:
         """The bookings with this one, if there is still room for it."""
         uid, together = request.metadata.uid, merged([*booked, *shapes])
-        if self._counting.room(together).fits != "no":
+        if (await self._counting.room(together)).fits != "no":
             self._doubtful.pop(uid, None)
             return together
         since = self._doubtful.setdefault(uid, self._clock.now())
@@ -246,7 +246,7 @@ class Provisioner:
         try:
             wanted = self._open(request, bound)
             together = merged([*booked, *wanted])
-            answer = self._counting.room(together)
+            answer = await self._counting.room(together)
         except Missing as problem:
             await self._answer(request, answers.undecided("PodTemplateNotFound", str(problem)))
             return booked

@@ -57,6 +57,7 @@ class Recorder:
         self._tape, self._folder, self._state, self._clock = tape, folder, state, clock
         self._limits, self._off_loop = limits, off_loop
         self._file: BinaryIO | None = None
+        self._path, self._is_gone = folder, False
         self._size, self._begun = 0, 0.0
 
     async def run(self) -> None:
@@ -83,8 +84,8 @@ class Recorder:
             await self._clock.sleep(FLUSH)
             text = self._tape.take()
             if text:
-                await self._off_loop(partial(self._append, text))
-            if self._is_full():
+                await self._off_loop(partial(self._write, text))
+            if self._is_full() or self._is_gone:
                 self._end()
                 await self._begin()
         LOG.warning("Recording paused for %d s: %s; %d entries lost.", RETRY, self._tape.problem, self._tape.lost)
@@ -98,15 +99,20 @@ class Recorder:
         self._tape.is_on = True
 
         def write() -> None:
-            path, self._file = segments.created(self._folder, wall)
-            self._size = 0
+            self._path, self._file = segments.created(self._folder, wall)
+            self._size, self._is_gone = 0, False
             self._append(segments.head_line(head) + b"".join(state) + b"\n")
             spare = self._limits.size - self._limits.size // PARTS
-            others = [each for each in segments.listed(self._folder) if each.path != path]
+            others = [each for each in segments.listed(self._folder) if each.path != self._path]
             for each in segments.surplus(others, spare, wall - timedelta(seconds=self._limits.age)):
                 each.path.unlink(missing_ok=True)
 
         await self._off_loop(write)
+
+    def _write(self, text: bytes) -> None:
+        self._append(text)
+        # `record trim`, or a user, may delete the segment that is being written.
+        self._is_gone = not self._path.exists()
 
     def _append(self, text: bytes) -> None:
         if self._file is not None:

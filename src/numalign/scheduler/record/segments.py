@@ -30,8 +30,9 @@ FAST: Final = 1
 HEAD: Final = b'{"apiVersion":'
 """The beginning of a head. Entries begin with their tag."""
 CHUNK: Final = 1 << 18
-LONGEST_LINE: Final = 1 << 30
-"""Bytes. The state of 50,000 nodes is a tenth of it; whatever is longer is no recording."""
+LONGEST_LINE: Final = 256 << 20
+"""Bytes of a line, and of a gzip member. The state of 50,000 nodes is less than half of it; whatever is longer is no
+recording."""
 
 
 class SegmentHead(Wire, frozen=True, omit_defaults=False):
@@ -111,12 +112,18 @@ def surplus(files: Iterable[SegmentFile], most_bytes: float, oldest: datetime | 
 
 def lines(path: Path) -> Iterator[bytes]:
     """The lines of a segment, without the last one if it is not complete. BadObject if it is no segment at all."""
-    begun = b""
+    begun, size = list[bytes](), 0
     for text in _unpacked(path):
-        *whole, begun = (begun + text).split(b"\n")
-        if len(begun) > LONGEST_LINE:
-            raise BadObject("File", str(path), "", "is not a recording: a line is too long")
-        yield from whole
+        first, newline, rest = text.partition(b"\n")
+        begun.append(first)
+        size += len(first)
+        if size > LONGEST_LINE:
+            raise _too_long(path)
+        if newline:
+            yield b"".join(begun)
+            *whole, last = rest.split(b"\n")
+            yield from whole
+            begun, size = [last], len(last)
 
 
 def is_head(text: bytes) -> bool:
@@ -140,16 +147,26 @@ def head(text: bytes, path: Path) -> SegmentHead:
 def _unpacked(path: Path) -> Iterator[bytes]:
     """The text in pieces, up to the last complete member: the process may have ended while it wrote the next one."""
     with path.open("rb") as file:
-        unpacker, member = zlib.decompressobj(wbits=31), list[bytes]()
+        unpacker, member, size = zlib.decompressobj(wbits=31), list[bytes](), 0
         while chunk := file.read(CHUNK):
-            while chunk:
+            is_full = False
+            while chunk or is_full:
                 try:
-                    member.append(unpacker.decompress(chunk))
+                    text = unpacker.decompress(chunk, CHUNK)
                 except zlib.error:
                     return
-                chunk = unpacker.unused_data
+                member.append(text)
+                size += len(text)
+                if size > LONGEST_LINE:
+                    # A few kilobytes can stand for gigabytes.
+                    raise _too_long(path)
                 if unpacker.eof:
                     yield b"".join(member)
-                    unpacker, member = zlib.decompressobj(wbits=31), []
+                    chunk, is_full = unpacker.unused_data, False
+                    unpacker, member, size = zlib.decompressobj(wbits=31), [], 0
                 else:
-                    chunk = b""
+                    chunk, is_full = unpacker.unconsumed_tail, len(text) == CHUNK
+
+
+def _too_long(path: Path) -> BadObject:
+    return BadObject("File", str(path), "", "is not a recording: a line is too long")

@@ -21,9 +21,10 @@ from numalign.scheduler.choose.stormguard import GuardedNode, Replicas
 from numalign.scheduler.events.podhistory import HistoryEntry, PodHistory
 from numalign.scheduler.intake.watching import DEVICES
 from numalign.scheduler.main import Scheduler
+from numalign.scheduler.queue import heldrooms
 from numalign.scheduler.queue.queued import QueuedPod
 from numalign.scheduler.record import entries
-from numalign.scheduler.snapshot.snapshot import AssumedPod, KeptOff, Nominated, SchedulerState, Snapshot
+from numalign.scheduler.snapshot.snapshot import AssumedPod, KeptOff, NominatedPod, SchedulerState, Snapshot
 
 Plain = dict[str, Any]
 
@@ -106,7 +107,12 @@ def _state(scheduler: Scheduler) -> SchedulerState:
             for uid, each in cluster.assumed.items()
         ),
         nominated=tuple(
-            Nominated(each.metadata.uid, node, queue.nominations.victims_of(each.metadata.uid))
+            NominatedPod(
+                each.metadata.uid,
+                node,
+                queue.nominations.victims_of(each.metadata.uid),
+                entries.discreet(each) if heldrooms.is_stand_in(each) else None,
+            )
             for node in queue.nominations.nodes()
             for each in queue.nominations.on(node)
         ),

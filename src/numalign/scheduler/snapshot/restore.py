@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from msgspec import Struct, field, structs
 
+from numalign.api.attributes import heldrooms as rooms
 from numalign.api.errors import BadObject
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.node import Node
@@ -25,11 +26,12 @@ from numalign.placement.engine import Engine
 from numalign.placement.ledger.charges import Cover, PodLife
 from numalign.placement.rules.clusterstate import ClusterState
 from numalign.scheduler import settings
-from numalign.scheduler.choose.cluster import Assumed, Cluster
+from numalign.scheduler.choose.cluster import AssumedDecision, Cluster
 from numalign.scheduler.choose.plugins import Plugins
 from numalign.scheduler.choose.stormguard import GuardedNode, Replicas, StormGuard
 from numalign.scheduler.intake import watching
 from numalign.scheduler.profiles import Profile
+from numalign.scheduler.queue import heldrooms
 from numalign.scheduler.queue.nominations import Nominations
 from numalign.scheduler.snapshot.snapshot import KeptOff, SchedulerState, Snapshot
 
@@ -155,6 +157,9 @@ def _moment(written: str | None) -> datetime | None:
 def _pods(made: Restored, taken: Snapshot, without: frozenset[str]) -> Iterator[tuple[str, Taker, Any]]:
     cluster, now = made.cluster, made.now
     undecided = _undecided(taken.state, without)
+    if taken.state is None:
+        for node in taken.every(NODES):
+            yield NODES.plural, lambda node: _hold(made, taken, node), node
     for pod in taken.every(PODS):
         if pod.metadata.uid in undecided:
             continue
@@ -162,6 +167,14 @@ def _pods(made: Restored, taken: Snapshot, without: frozenset[str]) -> Iterator[
             yield PODS.plural, lambda seen: cluster.pod(seen, now), pod
         elif pod.status.nominated_node_name:
             yield PODS.plural, lambda seen: made.nominations.put(seen, seen.status.nominated_node_name), pod
+
+
+def _hold(made: Restored, taken: Snapshot, node: Node) -> None:
+    """The rooms that a Node holds, as a scheduler that starts now enters them."""
+    wall = _moment(taken.wall)
+    for room in rooms.of_node(node):
+        if wall is None or rooms.ends(room) > wall:
+            made.nominations.put(heldrooms.stand_in(room), node.metadata.name)
 
 
 def _remember(made: Restored, taken: Snapshot, state: SchedulerState, without: frozenset[str]) -> None:
@@ -176,8 +189,9 @@ def _remember(made: Restored, taken: Snapshot, state: SchedulerState, without: f
     if state.once_reported is not None:
         made.cluster.restore_once_reported(state.once_reported, lambda name: state.ready_since.get(name, taken.now))
     for each in state.nominated:
-        if each.uid in by_uid:
-            made.nominations.put(by_uid[each.uid], each.node)
+        pod = each.pod or by_uid.get(each.uid)
+        if pod is not None:
+            made.nominations.put(pod, each.node)
             made.nominations.expect(each.uid, each.victims)
     for kept in state.kept_off:
         shape = made.engine.shape(kept.pod).number
@@ -217,7 +231,9 @@ def _remember_pods(made: Restored, state: SchedulerState, by_uid: dict[str, Pod]
 def _assumed(cluster: Cluster, pod: Pod, node: str, *, bound: bool, now: float) -> Pod:
     placed = structs.replace(pod, spec=structs.replace(pod.spec, node_name=node))
     cluster.pod(placed, now)
-    cluster.assumed[pod.metadata.uid] = Assumed(placed, Decision(uid=pod.metadata.uid, node=node), is_bound=bound)
+    cluster.assumed[pod.metadata.uid] = AssumedDecision(
+        placed, Decision(uid=pod.metadata.uid, node=node), is_bound=bound
+    )
     return placed
 
 

@@ -62,12 +62,14 @@ class AssumedPod(Wire, frozen=True):
     score: int = 0
 
 
-class Nominated(Wire, frozen=True):
+class NominatedPod(Wire, frozen=True):
     """A nominated pod, and the victims that must end first."""
 
     uid: str
     node: str
     victims: tuple[str, ...] = ()
+    pod: Pod | None = None
+    """If it stands for a room that the node holds: no object shows it."""
 
 
 class KeptOff(Wire, frozen=True):
@@ -95,7 +97,7 @@ class SchedulerState(Wire, frozen=True):
     start: int = 0
     """The row at which the next search begins, if searches do not cover all nodes."""
     assumed: tuple[AssumedPod, ...] = ()
-    nominated: tuple[Nominated, ...] = ()
+    nominated: tuple[NominatedPod, ...] = ()
     """Assumed pods in the order of their decisions."""
     kept_off: tuple[KeptOff, ...] = ()
     ledger: LedgerDump = LedgerDump()

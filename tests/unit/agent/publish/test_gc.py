@@ -14,6 +14,7 @@ from numalign.agent.publish import gc
 from numalign.agent.publish.gc import Swept
 from numalign.api.nrt import publishers
 from numalign.api.objects.meta import ObjectMeta
+from numalign.deploy import crds
 from numalign.kube.client import Client
 from numalign.process.serve import PageRequest, PageResponse
 from numalign.simulator import virtualtime
@@ -60,7 +61,7 @@ def test_a_dry_run_deletes_nothing() -> None:
 
 def test_without_the_definition_there_is_nothing_to_do() -> None:
     async def story(town: Town, client: Client) -> None:
-        town.api.delete(CUSTOMRESOURCEDEFINITIONS, f"{crd.PLURAL}.topology.node.k8s.io")
+        town.api.delete(CUSTOMRESOURCEDEFINITIONS, f"{crds.PLURAL}.topology.node.k8s.io")
         assert await gc.sweep(client, 0.0) == Swept()
 
     played(story)

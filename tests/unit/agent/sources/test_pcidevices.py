@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from numalign.agent.sources import pcidevices
-from numalign.agent.sources.pcidevices import DeviceFile, PciDevice, PciFunction
+from numalign.agent.sources.pcidevices import CharacterDevice, PciDevice, PciFunction
 from tests import pcitrees
 
-CONTROL = DeviceFile("/dev/nvidiactl", 195, 255)
-MEMORY = DeviceFile("/dev/nvidia-uvm", 510, 0), DeviceFile("/dev/nvidia-uvm-tools", 510, 1)
-MANAGER = DeviceFile("/dev/infiniband/rdma_cm", 10, 58)
+CONTROL = CharacterDevice("/dev/nvidiactl", 195, 255)
+MEMORY = CharacterDevice("/dev/nvidia-uvm", 510, 0), CharacterDevice("/dev/nvidia-uvm-tools", 510, 1)
+MANAGER = CharacterDevice("/dev/infiniband/rdma_cm", 10, 58)
 
 
 def found(root: Path) -> dict[str, PciDevice]:
@@ -30,7 +30,7 @@ def test_devices_that_containers_can_use_are_found_with_zone_root_and_files(tmp_
         zone=0,
         root="pci0000:16",
         labels=(("model", "NVIDIA-A100-SXM4-80GB"), ("vendor", "nvidia")),
-        files=(DeviceFile("/dev/nvidia0", 195, 0), CONTROL, *MEMORY),
+        files=(CharacterDevice("/dev/nvidia0", 195, 0), CONTROL, *MEMORY),
     )
     assert seen[pcitrees.AMD] == PciDevice(
         kind="gpu",
@@ -40,7 +40,7 @@ def test_devices_that_containers_can_use_are_found_with_zone_root_and_files(tmp_
         root="pci0000:c9",
         memory=64 << 30,
         labels=(("vendor", "amd"),),
-        files=(DeviceFile("/dev/dri/renderD128", 226, 128), DeviceFile("/dev/kfd", 237, 0)),
+        files=(CharacterDevice("/dev/dri/renderD128", 226, 128), CharacterDevice("/dev/kfd", 237, 0)),
     )
     assert seen[pcitrees.NIC] == PciDevice(
         kind="rdma",
@@ -49,8 +49,8 @@ def test_devices_that_containers_can_use_are_found_with_zone_root_and_files(tmp_
         zone=0,
         root="pci0000:16",
         labels=(("name", "mlx5_0"),),
-        files=(DeviceFile("/dev/infiniband/uverbs0", 231, 192), MANAGER),
-        functions=(PciFunction(pcitrees.FUNCTION, (DeviceFile("/dev/infiniband/uverbs2", 231, 194), MANAGER)),),
+        files=(CharacterDevice("/dev/infiniband/uverbs0", 231, 192), MANAGER),
+        functions=(PciFunction(pcitrees.FUNCTION, (CharacterDevice("/dev/infiniband/uverbs2", 231, 194), MANAGER)),),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import pytest
 
 from numalign.agent.sources import pods as podsapi
-from numalign.agent.sources.pods import Change, LocalPod, PodEvent, PodsClient, PodsError
+from numalign.agent.sources.pods import LocalPod, PodEvent, PodEventType, PodsClient, PodsError
 from numalign.api.decode import protobuf
 from numalign.process.rpc import CallFailed, Service
 from tests.unit.agent import recorded
@@ -74,9 +74,9 @@ def test_watch_gives_every_change_until_the_kubelet_ends_it(socket: Path) -> Non
     with pytest.raises(PodsError, match="too slow"):
         asked(socket, FakeKubelet(events=events).service(), watch)
     assert seen == [
-        PodEvent(Change.ADDED, WEB_READ),
-        PodEvent(Change.SYNCED, None),
-        PodEvent(Change.DELETED, LocalPod("u1", "", "")),
+        PodEvent(PodEventType.ADDED, WEB_READ),
+        PodEvent(PodEventType.SYNCED, None),
+        PodEvent(PodEventType.DELETED, LocalPod("u1", "", "")),
     ]
 
 

@@ -17,7 +17,7 @@ def pod(name: str) -> dict[str, object]:
     return {"metadata": {"name": name, "namespace": "default", "uid": f"u-{name}"}, "status": {"phase": "Running"}}
 
 
-def event(change: pods.Change, name: str = "") -> bytes:
+def event(change: pods.PodEventType, name: str = "") -> bytes:
     return protobuf.encode_message({"type": int(change)} | ({"pod": pod(name)} if name else {}), pods.EVENT)
 
 
@@ -63,11 +63,11 @@ def seen(socket: Path, *events: bytes, end: bool = False) -> tuple[list[str], in
     return asyncio.run(story())
 
 
-CHANGES = (event(pods.Change.ADDED, "a"), event(pods.Change.ADDED, "b"), event(pods.Change.SYNCED))
+CHANGES = (event(pods.PodEventType.ADDED, "a"), event(pods.PodEventType.ADDED, "b"), event(pods.PodEventType.SYNCED))
 
 
 def test_a_synced_stream_is_enough(socket: Path) -> None:
-    assert seen(socket, *CHANGES, event(pods.Change.DELETED, "a")) == (["b"], 0)
+    assert seen(socket, *CHANGES, event(pods.PodEventType.DELETED, "a")) == (["b"], 0)
 
 
 def test_a_stream_that_is_not_synced_is_not_enough(socket: Path) -> None:

@@ -28,6 +28,13 @@ def printed(**env: str) -> str:
 
 
 shown = functools.cache(printed)
+played = functools.cache(democluster.play)
+
+
+@pytest.fixture
+def played_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test says of the terminal does not depend on another run of the story."""
+    monkeypatch.setattr(democluster, "play", played)
 
 
 def without_source(pod: AdmittedPod) -> AdmittedPod:
@@ -114,6 +121,7 @@ def test_the_zones_are_drawn_with_the_pods_in_them() -> None:
     assert "zone 1  BBBBCCCCCCCCCC..  BBBCCCC.........     BB..         B..." in lines
 
 
+@pytest.mark.usefixtures("played_once")
 @pytest.mark.parametrize("width", ["20", "80"])
 def test_terminals_of_any_width_are_served(width: str) -> None:
     text = shown(TTY_COMPATIBLE="1", COLUMNS=width, TERM="xterm")
@@ -121,6 +129,7 @@ def test_terminals_of_any_width_are_served(width: str) -> None:
     assert "embed" in text
 
 
+@pytest.mark.usefixtures("played_once")
 def test_no_color_is_respected() -> None:
     assert "\x1b[3" not in shown(TTY_COMPATIBLE="1", NO_COLOR="1", TERM="xterm")
 

@@ -275,6 +275,10 @@ def test_a_shape_of_high_priority_preempts_and_names_the_pods_that_go(tmp_path: 
     several = run("explain", "shape", "-f", shape(tmp_path, spec=URGENT), "--replicas", "3", "--snapshot", file)
     assert several.exit_code == 1
     assert "2 of 3 pods find a node: gpu-a 2" in several.stdout
+    both = run("explain", "shape", "-f", shape(tmp_path, spec=URGENT), "--replicas", "2", "--snapshot", file)
+    assert both.exit_code == 0
+    assert "without preemption, 0 of 1 node can take the pod" in both.stdout
+    assert both.stdout.count("would preempt") == 2
     told = json.loads(
         run("explain", "shape", "-f", shape(tmp_path, spec=URGENT), "--snapshot", file, "-o", "json").stdout
     )
@@ -297,6 +301,23 @@ def test_a_shape_that_never_preempts_evicts_nothing(tmp_path: Path) -> None:
     result = run("explain", "shape", "-f", shape(tmp_path, spec=spec), "--snapshot", written(tmp_path, busy()))
     assert result.exit_code == 1
     assert "preempt" not in result.stdout
+
+
+def test_a_priority_class_beside_the_pod_counts_as_if_it_were_applied(tmp_path: Path) -> None:
+    spec = {"containers": [CONTAINER], "priorityClassName": "prod"}
+    both = tmp_path / "prod.yaml"
+    kind = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "prod"}, "value": 1000}
+    pod = Path(shape(tmp_path, spec=spec)).read_text(encoding="utf-8")
+    both.write_text(f"{json.dumps(kind)}\n---\n{pod}", encoding="utf-8")
+    result = run("explain", "shape", "-f", str(both), "--snapshot", written(tmp_path, busy()))
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "would preempt 1 pod of priority 0" in result.stdout
+    kind["value"] = "high"
+    both.write_text(f"{json.dumps(kind)}\n---\n{pod}", encoding="utf-8")
+    result = run("explain", "shape", "-f", str(both), "--snapshot", written(tmp_path, busy()))
+    assert result.exit_code == 2
+    assert "PriorityClass prod" in result.stderr
+    assert "value" in result.stderr
 
 
 def test_a_priority_class_that_a_file_does_not_know_is_said_to_count_as_0(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from numalign.api.decode import yamltext
 from numalign.cli.main import app
+from numalign.deploy import values
 
 VALUES = "networkPolicy: {enabled: true}\nagent: {preset: k3s}\n"
 
@@ -46,6 +47,17 @@ def test_values_come_from_a_file_or_the_standard_input(
     found = {each["kind"]: each for each in rendered(f"render -f {file}", stdin=VALUES)}
     assert json.loads(found["ConfigMap"]["data"]["values.json"])["agent"] == {"preset": "k3s"}
     assert found["NetworkPolicy"]["metadata"]["name"] == "numalign-operator"
+
+
+def test_operator_agents_and_scheduler_come_from_the_registry_that_is_named() -> None:
+    line = "render --set global.imageRegistry=registry.example.com,global.imagePullSecrets={login}"
+    found = {each["kind"]: each for each in rendered(line)}
+    pod = found["Deployment"]["spec"]["template"]["spec"]
+    assert pod["containers"][0]["image"].startswith("registry.example.com/numalign/agent:")
+    assert pod["imagePullSecrets"] == [{"name": "login"}]
+    operands = values.read(json.loads(found["ConfigMap"]["data"]["values.json"]))
+    assert operands.global_.image_registry == "registry.example.com"
+    assert operands.global_.image_pull_secrets == ["login"]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.selectors import LabelSelector, LabelSelectorRequirement
 from numalign.deploy.operator import groups
 from numalign.deploy.operator.groups import Group, Settings
-from numalign.deploy.operator.kinds import GroupConfig, NodeGroup
+from numalign.deploy.operator.kinds import GroupConfig, NodeGroupSpec
 from numalign.deploy.operator.objects import Node
 
 
@@ -19,7 +19,7 @@ def node(name: str, **labels: str) -> Node:
 
 
 def test_a_pool_is_the_nodes_of_its_role_whatever_the_value_of_the_label() -> None:
-    (group,), problems = groups.read([NodeGroup(pool_name="worker")])
+    (group,), problems = groups.read([NodeGroupSpec(pool_name="worker")])
     assert not problems
     role = "node-role.kubernetes.io/worker"
     found = [Node(ObjectMeta(name=value or "empty", labels={role: value})) for value in ("", "true", "worker")]
@@ -27,6 +27,14 @@ def test_a_pool_is_the_nodes_of_its_role_whatever_the_value_of_the_label() -> No
 
 
 POOL = "pools.operator.machineconfiguration.openshift.io/"
+
+
+def test_a_pool_may_have_a_long_name_as_long_as_its_daemonset_can_be_called_after_it() -> None:
+    longest = "worker-" + "x" * 41
+    assert len(f"numalign-agent-{longest}") == 63
+    assert not groups.read([NodeGroupSpec(pool_name=longest)])[1]
+    _, (problem,) = groups.read([NodeGroupSpec(pool_name=f"{longest}x")])
+    assert "is not up to 48 lower-case letters" in str(problem)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +50,7 @@ POOL = "pools.operator.machineconfiguration.openshift.io/"
     ],
 )
 def test_a_pool_selector_is_understood_only_where_it_names_a_pool(selector: LabelSelector, pool: str | None) -> None:
-    found, problems = groups.read([NodeGroup(machine_config_pool_selector=selector)])
+    found, problems = groups.read([NodeGroupSpec(machine_config_pool_selector=selector)])
     assert [each.name for each in found] == ([pool] if pool else [])
     assert bool(problems) == (pool is None)
 
@@ -81,14 +89,14 @@ def test_many_nodes_are_counted() -> None:
     ],
 )
 def test_the_period_of_the_agent(config: GroupConfig, period: float) -> None:
-    ((group,), problems) = groups.read([NodeGroup(pool_name="worker", config=config)])
+    ((group,), problems) = groups.read([NodeGroupSpec(pool_name="worker", config=config)])
     assert not problems
     assert group.settings.agent_period == period
 
 
 def test_every_problem_of_every_group_is_told_in_order() -> None:
     bad = GroupConfig(pods_fingerprinting="Maybe", info_refresh_mode="Never", info_refresh_pause="x")
-    _, problems = groups.read([NodeGroup(pool_name="-", config=bad), NodeGroup()])
+    _, problems = groups.read([NodeGroupSpec(pool_name="-", config=bad), NodeGroupSpec()])
     assert [each.field for each in problems] == [
         "spec.nodeGroups[0].poolName",
         "spec.nodeGroups[0].config.podsFingerprinting",
@@ -100,7 +108,7 @@ def test_every_problem_of_every_group_is_told_in_order() -> None:
 
 @given(st.text(max_size=30), st.text(max_size=10))
 def test_no_text_breaks_the_reader(name: str, period: str) -> None:
-    found, problems = groups.read([NodeGroup(pool_name=name, config=GroupConfig(info_refresh_period=period))])
+    found, problems = groups.read([NodeGroupSpec(pool_name=name, config=GroupConfig(info_refresh_period=period))])
     assert bool(found) != bool(problems)
 
 

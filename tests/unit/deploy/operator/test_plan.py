@@ -17,16 +17,16 @@ from numalign.deploy import render, rights, values
 from numalign.deploy.model import Image
 from numalign.deploy.operator import agents, fields, install, kinds, plan, schedulers
 from numalign.deploy.operator.objects import Node
-from numalign.deploy.operator.plan import BadImage, Observed, Options
+from numalign.deploy.operator.plan import BadImage, ObservedCluster, PlanOptions
 from numalign.deploy.release import Release
 
-OPTIONS = Options(release=Release(manager=fields.MANAGER), values=values.read(None))
+OPTIONS = PlanOptions(release=Release(manager=fields.MANAGER), values=values.read(None))
 NODES = tuple(Node(ObjectMeta(name=f"c{n}", labels={"node-role.kubernetes.io/control-plane": ""})) for n in range(3))
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def observed(*nodes: Node) -> Observed:
-    return Observed(objects={}, nodes=nodes or NODES, now=NOW)
+def observed(*nodes: Node) -> ObservedCluster:
+    return ObservedCluster(objects={}, nodes=nodes or NODES, now=NOW)
 
 
 def operator(spec: dict[str, Any], **meta: Any) -> kinds.NUMAResourcesOperator:
@@ -185,7 +185,7 @@ def test_a_scheduler_that_makes_no_sense_is_refused_by_field(spec: dict[str, Any
     assert planned.outcome is not None
     assert (planned.outcome.state, planned.outcome.reason) == ("Degraded", "ValidationErrorUnderSpec")
     assert words in planned.outcome.message
-    assert not planned.writes
+    assert (planned.apply, planned.remove, planned.delete, planned.forget) == ((), (), (), ())
 
 
 def test_what_has_no_effect_is_said() -> None:

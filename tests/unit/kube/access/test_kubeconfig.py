@@ -292,3 +292,11 @@ def test_a_pod_without_a_token_is_named(tmp_path: Path) -> None:
 
 def test_a_named_file_goes_before_the_pod(folder: Path) -> None:
     assert access.default(written(folder, config()), environment=POD).server.host == "kube.test"
+
+
+def test_the_context_that_is_used_has_a_name_except_in_a_pod(folder: Path) -> None:
+    file = written(folder, config())
+    assert access.context_name(file) == "here"
+    assert access.context_name(file, "there") == "there"
+    assert access.context_name(environment=POD | {kubeconfig.VARIABLE: file}) == "here"
+    assert access.context_name(environment=POD) == ""

@@ -4,7 +4,7 @@ managers admit."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import assume, given
@@ -13,6 +13,7 @@ from msgspec import structs
 
 from numalign.api.decode import quantity
 from numalign.api.errors import BadObject
+from numalign.api.nrt.nodetopology import Amounts, Zone
 from numalign.api.objects import requests
 from numalign.api.objects.node import Node
 from numalign.api.objects.pod import Pod
@@ -28,6 +29,8 @@ from tests.placing import KERNELS
 from tests.strategies import kubelet as drawn
 from tests.strategies import reports
 from tests.strategies.placement import Lived, lived
+from tests.unit.kubelet import made
+from tests.unit.placement.test_engine import GIB, NIC
 from tests.unit.placement.test_engine import engine as made_engine
 from tests.unit.placement.test_engine import node as made_node
 from tests.unit.placement.test_engine import pod as made_pod
@@ -129,6 +132,39 @@ def test_the_kubelets_managers_admit_as_many_as_were_counted(compiled: bool, lif
     (found,) = count.count(engine, [engine.shape(pod)])
     counted, truth = int(found.counts[0]), admitted(life, pod)
     assert counted == truth if found.bounds[0] == Bound.EXACT else counted <= truth, (counted, truth, found)
+
+
+AMOUNTS = st.tuples(st.integers(0, 20), st.integers(0, 8), st.integers(0, 5))
+"""CPUs, GiB and devices, of which a zone has 20, 8 and 5."""
+
+
+@KERNELS
+@given(zones=st.lists(AMOUNTS, min_size=1, max_size=4), asked=AMOUNTS, room=st.integers(1, MOST))
+def test_pods_of_one_container_fill_zone_after_zone_as_the_engine_places_them(
+    compiled: bool, zones: list[tuple[int, int, int]], asked: tuple[int, int, int], room: int
+) -> None:
+    engine = Engine()
+    if compiled:
+        assert engine.warm()
+    engine.apply(NodeSeen(made_node("a", cpus=100, pods=room, memory=100 * GIB, **{NIC: 100})))
+    described = tuple(
+        Zone(
+            id=place,
+            resources={
+                "cpu": Amounts(20_000, 20_000, 1000 * cpus),
+                "memory": Amounts(8 * GIB, 8 * GIB, gib * GIB),
+                NIC: Amounts(5, 5, devices),
+            },
+        )
+        for place, (cpus, gib, devices) in enumerate(zones)
+    )
+    engine.apply(ReportSeen(structs.replace(made_report("a"), zones=described), 0.0))
+    cpus, gib, devices = asked
+    wanted: dict[str, Any] = {NIC: devices} if devices else {}
+    pod = made.pod("x", made.container("c", cpu=max(1, cpus), memory=max(1, gib) * GIB, **wanted))
+    (found,) = counted(engine, pod)
+    assert agrees(found, one_by_one(engine, pod)), found
+    assert found.spread[0, : len(zones)].sum() == found.total
 
 
 def counted(engine: Engine, *pods: Pod) -> list[ShapeCount]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from numalign.placement.columns import changelog
 from numalign.placement.columns.changelog import ChangeLog
-from numalign.placement.columns.columns import LARGEST, UNREPORTED, VACANT, Columns, FreeState
+from numalign.placement.columns.columns import LARGEST, UNREPORTED, VACANT, Columns, FreeRow
 from numalign.placement.columns.nodefacts import Groups, RowFacts, Supply, supplies_of
 from numalign.placement.columns.noderules import NodeRules
 
@@ -25,8 +25,8 @@ def facts(zones: int = 2, supplies: Mapping[str, Supply] | None = None) -> RowFa
     return RowFacts(node="n", rules=NodeRules(zones=tuple(range(zones))), supplies=supplies_of(supplies or {}))
 
 
-def free(*cpus: int, **more: Any) -> FreeState:
-    return FreeState(free=cpus, settled=cpus, homeless=[0], **more)
+def free(*cpus: int, **more: Any) -> FreeRow:
+    return FreeRow(free=cpus, settled=cpus, homeless=[0], **more)
 
 
 def described(zones: int = 2, supplies: Mapping[str, Supply] | None = None) -> tuple[Columns, int]:
@@ -142,7 +142,7 @@ def test_what_is_free_is_written_to_its_own_row_and_nowhere_else(zones: int, wid
     first, row, last = map(columns.row, ("first", "n", "last"))
     columns.describe(row, facts(zones))
     amounts = st.lists(st.integers(-3, LARGEST + 3), min_size=zones * width, max_size=zones * width)
-    state = FreeState(free=data.draw(amounts), settled=data.draw(amounts), homeless=list(range(width)))
+    state = FreeRow(free=data.draw(amounts), settled=data.draw(amounts), homeless=list(range(width)))
     columns.set_free(row, state)
     for array, wanted in ((columns.free, state.free), (columns.settled, state.settled)):
         assert array[row, :zones, :width].ravel().tolist() == [min(amount, LARGEST) for amount in wanted]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from numalign.api.errors import BadObject
+from numalign.api.objects.pod import Pod
 from numalign.placement.capacity import waste
 from numalign.placement.engine import Engine
 from numalign.placement.exact import ExactFlavour
@@ -55,13 +57,26 @@ def place(engine: Engine, number: int, gpus: int, cpu: int, row: int | None = No
     return engine.place(pod, own, chosen, 0.0) is not None
 
 
-def by_survey(engine: Engine, row: int) -> float:
+def scarce() -> list[tuple[Pod, float]]:
+    """The typical pods with their weights over the square of the part of all GPUs that they could use when empty."""
+    engine, _ = cluster(Strategy.LEAST_ALLOCATED)
+    gpus = [8, 8, 1]
+    found = []
+    for pod, weight in TYPICAL:
+        fits = engine.survey(engine.shape(pod)) > 0
+        part = sum(number for number, has_room in zip(gpus, fits, strict=False) if has_room) / sum(gpus)
+        found.append((pod, weight / part**2 if GPU in engine.shape(pod).totals else weight))
+    total = sum(weight for _, weight in found)
+    return [(pod, weight / total) for pod, weight in found]
+
+
+def by_survey(engine: Engine, row: int, typical: Sequence[tuple[Pod, float]] = TYPICAL) -> float:
     """What is expected to be useless, by one answer of the engine for every typical pod."""
     columns = engine.columns
     idle = int(np.maximum(columns.free[row, :, columns.column(GPU)], 0).sum())
     return sum(
         weight * idle
-        for pod, weight in TYPICAL
+        for pod, weight in typical
         if GPU not in engine.shape(pod).totals or engine.survey(engine.shape(pod))[row] < 0
     )
 
@@ -87,14 +102,15 @@ def test_the_score_says_what_the_pod_would_make_useless(
     sizes: list[tuple[int, int]], newcomer: tuple[int, int]
 ) -> None:
     engine, _ = cluster(Strategy.LEAST_FRAGMENTATION)
+    typical = scarce()
     for number, (gpus, cpu) in enumerate(sizes):
         place(engine, number, gpus, cpu)
     own = engine.shape(machines.pod(shape(*newcomer), pinned=True))
     row = int(engine.survey(own).argmax())
-    score, before = int(engine.survey(own)[row]), by_survey(engine, row)
+    score, before = int(engine.survey(own)[row]), by_survey(engine, row, typical)
     if score > 0:
         assert place(engine, 99, *newcomer, row=row)
-        grown = by_survey(engine, row) - before
+        grown = by_survey(engine, row, typical) - before
         assert score == pytest.approx(max(1, math.floor(100 / (1 + math.exp(grown)))), abs=1)
 
 
@@ -107,6 +123,40 @@ def test_the_last_zone_with_room_for_four_stays_whole() -> None:
     codes, packed = engine.survey(engine.shape(single)), packing.survey(packing.shape(single))
     assert codes[1] > codes[0]
     assert packed[1] <= packed[0]
+
+
+def test_a_rare_machine_is_kept_for_the_pods_that_need_it() -> None:
+    """Few pods ask for 100 CPUs, which one machine of four has. More of them ask for 65, which its kubelet refuses: one
+    zone has as many, so that two are not preferred. Each machine alone would say that the rare one is the worse."""
+    large = TraceNode("", 128_000, 786_432, 8, "G3")
+    typical = [(shape(8, 65_000), 0.04), (shape(8, 100_000), 0.02), (shape(1, 4_000), 0.94)]
+    pods = tuple((machines.pod(each, pinned=True), part) for each, part in typical)
+    engine = Engine(Settings(strategy=Strategy.LEAST_FRAGMENTATION, trust_bind_order=True, typical=pods))
+    kinds = [large, SERVER, SERVER, SERVER]
+    for number, kind in enumerate(kinds):
+        (there,) = machines.nodes([TraceNode(f"node-{number}", *_kind(kind))], 2, "restricted")
+        engine.apply(NodeSeen(there.node))
+        engine.apply(ReportSeen(there.topology, 0.0))
+    assert [engine.survey(engine.shape(pod))[0] > 0 for pod, _ in pods] == [False, True, True]
+    common = engine.survey(engine.shape(machines.pod(shape(8, 88_000), pinned=True)))
+    assert common[0] < common[1], "others leave it alone"
+    measure = Fragmentation(engine.columns, waste.exact(engine).evaluation)
+    measure.set_typical([(engine.shape(pod), part) for pod, part in pods])
+    alone = [measure.expected(int(engine.columns.kind[row]), np.array([row], np.int32))[0] for row in (0, 1)]
+    assert alone[0] > alone[1], "without scarcity it would come first"
+
+
+def test_a_shape_that_fits_no_node_does_not_count() -> None:
+    pods = ((machines.pod(shape(8, 500_000), pinned=True), 0.5), *TYPICAL)
+    engine, _ = cluster(Strategy.LEAST_FRAGMENTATION)
+    with_it = Engine(Settings(strategy=Strategy.LEAST_FRAGMENTATION, trust_bind_order=True, typical=pods))
+    for place_ in machines.nodes([TraceNode("node-0", *_kind(SERVER)), TraceNode("node-1", *_kind(SMALL))], 2, "none"):
+        with_it.apply(NodeSeen(place_.node))
+        with_it.apply(ReportSeen(place_.topology, 0.0))
+    assert place(engine, 0, 4, 8_000)
+    assert place(with_it, 0, 4, 8_000)
+    single = machines.pod(shape(1, 2_000), pinned=True)
+    assert len({int(code) for code in with_it.survey(with_it.shape(single))[:2]}) == 2
 
 
 def test_without_typical_pods_the_engine_packs_and_then_learns() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -13,9 +14,10 @@ from grpc import aio
 
 from numalign.api.decode import protobuf
 from numalign.api.decode.structs import encode
+from numalign.api.errors import BadObject
 from numalign.api.nrt import normalise
 from numalign.placement.settings import Settings
-from numalign.process import certificates
+from numalign.process import certificates, rpc
 from numalign.scheduler.capacity import expander, expandermessages, templates
 from numalign.scheduler.capacity.expander import Expander
 from numalign.scheduler.capacity.expandermessages import NODE, POD, REQUEST, RESPONSE
@@ -78,6 +80,7 @@ def asked(body: bytes, known: Placing | None = None, **how: bool) -> dict[str, s
 
 
 SIXES = [pod(f"p{number}", 6) for number in range(4)]
+WIDE = node("w", 16, zones=(8, 8))
 
 
 @pytest.mark.parametrize("typed", [False, True], ids=["bytes", "typed fields"])
@@ -107,6 +110,29 @@ def test_no_group_is_kept_where_none_would_help() -> None:
 def test_the_connection_may_be_encrypted() -> None:
     pytest.importorskip("cryptography")
     assert set(asked(request({"wide": node("w", 16, zones=(8, 8))}, {"wide": 2}, SIXES), tls=True)) == {"wide"}
+
+
+def test_clients_that_say_nothing_are_disconnected_and_others_are_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("cryptography")
+    monkeypatch.setattr(rpc, "CONNECTIONS", 2)
+    monkeypatch.setattr(rpc, "HANDSHAKE", 100)
+    pair = certificates.self_signed(("localhost",), datetime.now(UTC))
+    made, known = (pair.certificate.encode(), pair.key.encode()), Expander(cluster(a=8).cluster, Settings())
+
+    async def silent_and_then_one_who_asks() -> bytes:
+        async with expanderserver.serving(known, ("127.0.0.1", 0), made, lambda: True) as port:
+            silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(5)]
+            for reader, writer in silent:
+                with contextlib.suppress(ConnectionError):
+                    await reader.read()
+                writer.close()
+            channel = aio.secure_channel(f"localhost:{port}", grpc.ssl_channel_credentials(made[0]))
+            async with channel:
+                body = request({"wide": WIDE}, {"wide": 2}, SIXES)
+                answer: bytes = await channel.unary_unary(METHOD)(body, timeout=120, wait_for_ready=True)
+                return answer
+
+    assert protobuf.decode_message(asyncio.run(silent_and_then_one_who_asks()), RESPONSE)["options"]
 
 
 @pytest.mark.parametrize(
@@ -151,16 +177,57 @@ def test_a_group_with_an_annotation_that_makes_no_sense_counts_by_its_totals_and
     assert "4 of 4 pods fit on 2 new node(s), by totals: " in found["odd"]
 
 
-def test_a_request_that_is_too_large_to_be_answered_in_time_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    groups = {name: node("w", 16, zones=(8, 8)) for name in ("one", "two")}
-    body = request(groups, dict.fromkeys(groups, 2), SIXES)
-    for limit, most in (("MOST_OPTIONS", 1), ("MOST_PODS", 3)):
-        with monkeypatch.context() as patch:
-            patch.setattr(expander, limit, most)
-            with pytest.raises(aio.AioRpcError) as refused:
-                asked(body)
-        assert refused.value.code().name == "INVALID_ARGUMENT"
+def crowded(containers: int, resources: int = 1) -> bytes:
+    """A pod with so many containers, each of which asks for so many resources of its own."""
+    made = [
+        {
+            "name": f"c{number}",
+            "resources": {
+                "limits": [{"key": f"example.com/{number}-{each}", "value": {"text": "1"}} for each in range(resources)]
+            },
+        }
+        for number in range(containers)
+    ]
+    return protobuf.encode_message({"metadata": {"name": "p"}, "spec": {"containers": made}}, POD)
+
+
+def test_a_request_for_too_many_different_pods_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = request({"one": WIDE, "two": WIDE}, {"one": 2, "two": 2}, SIXES)
+    with monkeypatch.context() as patch:
+        patch.setattr(expandermessages, "MOST_PODS", 3)
+        with pytest.raises(aio.AioRpcError) as refused:
+            asked(body)
+    assert refused.value.code().name == "INVALID_ARGUMENT"
     assert set(asked(body)) == {"one", "two"}
+
+
+@pytest.mark.parametrize(
+    "body, why",
+    [
+        (b"\x0a\x00" * 1_001, "more than 1,000 entries of options"),
+        (protobuf.encode_field(1, b"\x2a\x00" * 8_193), "more than 8,192 entries of pod_bytes"),
+        (b"\x1a\x00" * 8_193, "more than 8,192 entries of node_bytes"),
+        (request({"g": WIDE}, {"g": 1}, [crowded(257)]), "more than 256 entries of containers"),
+        (request({"g": WIDE}, {"g": 1}, [crowded(1, 129)]), "more than 128 entries of limits"),
+        (request({"g": WIDE}, {"g": 1}, [crowded(250, 9)]), "has more than 1,000 different resources"),
+        (request({"g": WIDE}, {"g": 1}, [pod("x" * (1 << 20), 1)]), "at most 1,048,576 are read"),
+    ],
+    ids=["options", "pods", "nodes", "containers", "amounts", "resources", "bytes"],
+)
+def test_a_message_of_a_stranger_that_would_take_much_memory_is_refused(body: bytes, why: str) -> None:
+    with pytest.raises((BadObject, protobuf.BadProtobuf), match=why):
+        asyncio.run(Expander(cluster(a=8).cluster, Settings()).best_options(expandermessages.decode_request(body)))
+
+
+def test_resources_of_earlier_requests_are_forgotten() -> None:
+    known = Expander(cluster(a=8).cluster, Settings())
+
+    async def answered_after(odd: bytes) -> int:
+        with pytest.raises(BadObject):
+            await known.best_options(expandermessages.decode_request(request({"g": WIDE}, {"g": 1}, [odd])))
+        return len(await known.best_options(expandermessages.decode_request(request({"g": WIDE}, {"g": 2}, SIXES))))
+
+    assert asyncio.run(answered_after(crowded(250, 9))) == 1
 
 
 def test_other_tasks_run_while_a_large_request_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:

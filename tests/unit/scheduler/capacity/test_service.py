@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -13,6 +14,7 @@ from numalign.api.decode import decode
 from numalign.api.decode.structs import encode
 from numalign.api.errors import BadObject
 from numalign.api.nrt import normalise
+from numalign.placement.capacity import gang
 from numalign.scheduler import main
 from numalign.scheduler.capacity import service
 from numalign.scheduler.capacity.messages import CapacityRequest, CapacityResponse
@@ -188,3 +190,48 @@ def test_a_large_request_is_answered_some_shapes_at_a_time(monkeypatch: pytest.M
 
     assert asyncio.run(answered()) == 8
     assert len(turns) >= 4
+
+
+def sizes(number: int) -> list[dict[str, Any]]:
+    return [{"name": f"s{each}", "requests": {"cpu": "1", "memory": f"{each + 1}Mi"}} for each in range(number)]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"shapes": sizes(12), "allOrNothing": True},
+        {
+            "shapes": sizes(1),
+            "templates": [
+                {"name": f"t{each}", "machine": "2x16", "kubelet": {"maxPods": each}} for each in range(1, 13)
+            ],
+        },
+    ],
+    ids=["all or nothing", "templates"],
+)
+def test_while_a_large_request_is_answered_no_other_task_waits_for_all_of_it(request_: dict[str, Any]) -> None:
+    known, turns = cluster(a=8, b=8), list[int]()
+
+    async def answered() -> CapacityResponse:
+        counting = CapacityService(known.cluster, {known.profile.name: known.profile}, main.defaults())
+        answering = asyncio.ensure_future(counting.answer(decode.decode(CapacityRequest, request_)))
+        while not answering.done():
+            turns.append(1)
+            await asyncio.sleep(0)
+        return answering.result()
+
+    assert asyncio.run(answered()).shapes
+    assert len(turns) > 12
+
+
+def test_where_nodes_change_during_every_search_the_answer_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    searches = []
+
+    def overtaken(*_: object) -> Iterator[None]:
+        searches.append(1)
+        yield
+
+    monkeypatch.setattr(gang, "fitting", overtaken)
+    found = asked(cluster(a=8), shapes=sizes(3), allOrNothing=True).all_or_nothing
+    assert found is not None
+    assert (found.fits, found.message, len(searches)) == ("unknown", service.CHANGED, service.SEARCHES)

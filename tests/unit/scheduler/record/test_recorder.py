@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from numalign.api.objects.pod import Pod, PodSpec
-from numalign.scheduler.playback import player
+from numalign.scheduler.playback import player, recordings
 from numalign.scheduler.record import entries, recorder, segments, taps
 from numalign.scheduler.record.entries import Ticked
 from numalign.scheduler.record.recorder import Recorder, RecordingLimits
@@ -84,6 +84,19 @@ def test_the_recording_stays_within_its_size(tmp_path: Path) -> None:
     kept = segments.listed(tmp_path)
     assert len(kept) > 4
     assert sum(each.size for each in kept) <= (64 << 10) * 1.1
+
+
+def test_after_the_segment_that_is_written_was_deleted_another_one_begins(tmp_path: Path) -> None:
+    seen = list[int]()
+
+    def deleting(tape: Tape) -> None:
+        seen.append(len(segments.listed(tmp_path)))
+        if len(seen) == 5:
+            recordings.trimmed(tmp_path, 0, None)
+        ticking(tape)
+
+    virtualtime.run(recording(tmp_path, deleting, 10, Tape()))
+    assert ticks(tmp_path) == [5]
 
 
 def test_a_full_disk_ends_the_segment_with_a_warning_and_another_begins_later(

@@ -14,7 +14,7 @@ from numalign.kube.resources import NODES, PODS, TOPOLOGIES
 from numalign.scheduler import main, settings
 from numalign.scheduler.record import entries
 from numalign.scheduler.snapshot import files, snapshot
-from numalign.scheduler.snapshot.snapshot import AssumedPod, Nominated, SchedulerState, Snapshot
+from numalign.scheduler.snapshot.snapshot import AssumedPod, NominatedPod, SchedulerState, Snapshot
 from tests.unit.scheduler import servers, waitingpods
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "n", "uid": "u"}, "spec": {}}
@@ -47,7 +47,10 @@ def taken() -> Snapshot:
         "pods": (servers.on(servers.trainer("p"), "a"), servers.trainer("q")),
     }
     state = SchedulerState(
-        rows=("b", "a"), start=3, assumed=(AssumedPod("uid-q", "b"),), nominated=(Nominated("uid-q", "b", ("uid-p",)),)
+        rows=("b", "a"),
+        start=3,
+        assumed=(AssumedPod("uid-q", "b"),),
+        nominated=(NominatedPod("uid-q", "b", ("uid-p",)),),
     )
     return Snapshot(objects=objects, state=state, wall="2026-11-16T00:00:00Z", now=12.5, missing=("services: no",))
 

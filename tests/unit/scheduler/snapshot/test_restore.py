@@ -6,6 +6,8 @@ from typing import Any
 
 from msgspec import structs
 
+from numalign.api.attributes import heldrooms
+from numalign.api.attributes.heldrooms import HeldRoom
 from numalign.api.decode import decode
 from numalign.api.objects.node import Node, NodeCondition
 from numalign.api.objects.pod import Pod
@@ -14,7 +16,7 @@ from numalign.api.objects.workloads import Namespace
 from numalign.placement.explain import nodeview
 from numalign.scheduler.choose.choose import Chosen
 from numalign.scheduler.snapshot import restore
-from numalign.scheduler.snapshot.snapshot import AssumedPod, KeptOff, Nominated, SchedulerState, Snapshot
+from numalign.scheduler.snapshot.snapshot import AssumedPod, KeptOff, NominatedPod, SchedulerState, Snapshot
 from tests.unit.scheduler import servers, waitingpods
 from tests.unit.scheduler.servers import trainer
 
@@ -100,7 +102,7 @@ def test_assumed_pods_count_where_they_are_going() -> None:
 
 def test_nominations_are_remembered_with_whom_they_wait_for() -> None:
     result = servers.on(trainer("said"), "", nominated_node_name="a")
-    state = SchedulerState(nominated=(Nominated("uid-p", "b", ("uid-v",)), Nominated("uid-gone", "a")))
+    state = SchedulerState(nominated=(NominatedPod("uid-p", "b", ("uid-v",)), NominatedPod("uid-gone", "a")))
     made = restore.restored(of(result, trainer("p"), state=state))
     assert (made.nominations.node_of("uid-said"), made.nominations.node_of("uid-p")) == ("a", "b")
     assert (made.nominations.leaving("b"), made.nominations.node_of("uid-gone")) == (("uid-v",), "")
@@ -132,3 +134,16 @@ def test_an_object_that_nothing_can_be_made_of_is_left_out_and_said() -> None:
     made = restore.restored(of(waitingpods.pod("p"), noderesourcetopologies=(odd, servers.reported("b"))))
     assert nodeview.of(made.engine, "b") is not None
     assert len(made.problems) <= 1
+
+
+def test_rooms_that_nodes_hold_are_kept_free_as_by_the_scheduler_itself() -> None:
+    room = HeldRoom(uid="old", until="2026-01-01T00:10:00Z", pod=trainer("held"))
+    node = servers.node("a")
+    annotations = {heldrooms.NAME: heldrooms.written([room]) or ""}
+    node = structs.replace(node, metadata=structs.replace(node.metadata, annotations=annotations))
+    for wall, held in (("2026-01-01T00:00:00Z", 1), ("2026-01-01T00:20:00Z", 0)):
+        made = restore.restored(Snapshot(objects={"nodes": (node,)}, wall=wall))
+        assert len(made.nominations.above("a", trainer("other"))) == held
+    stood_in = NominatedPod("old/held-room", "a", pod=trainer("held"))
+    made = restore.restored(Snapshot(objects={"nodes": (node,)}, state=SchedulerState(nominated=(stood_in,))))
+    assert made.nominations.nodes() == ("a",), "a dump has it with its pod, and its Nodes are not read again"

@@ -110,17 +110,26 @@ def render(
 def values_of(given: ValueOptions) -> Values:
     """The values of files and settings. BadObject names the field that cannot be used."""
     from numalign.cli import fileio
+    from numalign.deploy import values
+
+    source = fileio.shown(*given.values) if not (given.set or given.set_string) else ""
+    found = values.read(written(given), source)
+    _check_configuration(found)
+    return found
+
+
+def written(given: ValueOptions) -> dict[str, Any]:
+    """Files and settings as one values file, without the defaults."""
+    from numalign.cli import fileio
     from numalign.deploy import overrides, values
 
-    written: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     for file in given.values:
         for document in fileio.documents(file):
-            written = values.over(written, values.checked(document.value, document.place))
+            found = values.over(found, values.checked(document.value, document.place))
     for settings, text in ((given.set, False), (given.set_string, True)):
         for setting in settings:
-            overrides.applied(written, setting, text=text)
-    found = values.read(written, fileio.shown(*given.values) if not (given.set or given.set_string) else "")
-    _check_configuration(found)
+            overrides.applied(found, setting, text=text)
     return found
 
 

@@ -13,7 +13,7 @@ import typer
 from msgspec import Struct, structs
 
 from numalign.api.errors import BadObject, echo
-from numalign.cli import output
+from numalign.cli import output, sources
 from numalign.cli.commands.install.deploy import (
     ERROR,
     ReleaseOptions,
@@ -27,7 +27,7 @@ from numalign.cli.output import Format
 from numalign.cli.sources import Context, Kubeconfig
 
 if TYPE_CHECKING:
-    from numalign.deploy.apply.applying import Change, Plan
+    from numalign.deploy.apply.applying import ApplyPlan, Change
     from numalign.deploy.apply.inventory import Installation
     from numalign.deploy.apply.server import Server
     from numalign.deploy.values import Values
@@ -315,10 +315,10 @@ def images(
         output.show(page.text())
 
 
-async def _planned(server: Server, values: Values, wanted: Wanted, seconds: float) -> Plan:
+async def _planned(server: Server, values: Values, wanted: Wanted, seconds: float) -> ApplyPlan:
     from numalign.deploy.apply import applying
 
-    options = applying.Options(
+    options = applying.ApplyOptions(
         adopt=wanted.adopt, force_conflicts=wanted.force_conflicts, prune=wanted.prune, timeout=seconds
     )
     objects = await rendered(server, values, wanted)
@@ -358,8 +358,10 @@ def asked(kubeconfig: str, context: str, ask: Callable[[Server], Awaitable[T]]) 
     from numalign.kube.access import access
     from numalign.kube.client import Client
 
+    found = access.default(kubeconfig, context)
+
     async def run() -> T:
-        async with Client(access.default(kubeconfig, context)) as client:
+        async with Client(found) as client:
             return await ask(Server(client))
 
     try:
@@ -370,6 +372,8 @@ def asked(kubeconfig: str, context: str, ask: Callable[[Server], Awaitable[T]]) 
     except waiting.TimedOut as problem:
         _not_ready(problem.left)
         raise typer.Exit(TIMEOUT) from None
+    except (errors.Unauthorized, errors.Unreachable) as problem:
+        raise sources.unanswered(found, problem) from None
     except (errors.KubeError, applying.Stopped, inventory.Busy) as problem:
         output.fail(str(problem), ERROR)
     except KeyboardInterrupt:

@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 from numalign.cli import output
 from numalign.cli.commands.install.deploy import ERROR, ValueOptions, manifest, values_of
 from numalign.cli.commands.install.deploycluster import FINDINGS, asked
-from numalign.cli.options import Output, bundled
+from numalign.cli.options import Output, Scope, bundled
 from numalign.cli.output import Format
 from numalign.cli.sources import Context, Kubeconfig
 
@@ -28,17 +28,12 @@ static_pod = typer.Typer(no_args_is_help=True)
 ADMIN = "/etc/kubernetes/admin.conf"
 
 
-class Policy(StrEnum):
+class AligningPolicy(StrEnum):
     """Topology Manager policies that align."""
 
     SINGLE = "single-numa-node"
     RESTRICTED = "restricted"
     BEST_EFFORT = "best-effort"
-
-
-class Scope(StrEnum):
-    CONTAINER = "container"
-    POD = "pod"
 
 
 class Form(StrEnum):
@@ -65,7 +60,7 @@ class Subject(Struct, frozen=True, kw_only=True):
 class Reservations(Struct, frozen=True, kw_only=True):
     """What the node should do, and what it keeps for itself."""
 
-    policy: Annotated[Policy, typer.Option(help="Topology Manager policy.")] = Policy.SINGLE
+    policy: Annotated[AligningPolicy, typer.Option(help="Topology Manager policy.")] = AligningPolicy.SINGLE
     scope: Annotated[Scope, typer.Option(help="Topology Manager scope.")] = Scope.CONTAINER
     reserved_cpus: Annotated[
         str, typer.Option(metavar="LIST", help="CPUs for the system. Default: the first core of every zone.")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numalign.api.objects.node import Node
     from numalign.api.objects.pod import Pod
     from numalign.deploy.doctor.diagnosis import Diagnosis
-    from numalign.deploy.doctor.fixes import Outcome
+    from numalign.deploy.doctor.fixes import FixOutcome
     from numalign.deploy.doctor.observed import Observed
     from numalign.scheduler.snapshot.snapshot import Snapshot
 
@@ -150,7 +150,7 @@ def _judge(source: DoctorSource, chosen: Chosen, mending: Mending, fmt: Format) 
 
     with sources.at_once():
         diagnosis = _diagnosed(_observed(source, _texts(source)), chosen)
-    outcomes: list[Outcome] = []
+    outcomes: list[FixOutcome] = []
     if mending.fix:
         outcomes = _mend(source, mending, diagnosis)
         if outcomes:
@@ -158,7 +158,11 @@ def _judge(source: DoctorSource, chosen: Chosen, mending: Mending, fmt: Format) 
     shown = results.given(diagnosis, outcomes)
     output.show(results.drawn(shown) if fmt is Format.TABLE else output.structured(shown, fmt))
     worst = Severity.WARNING if chosen.strict else Severity.ERROR
-    raise typer.Exit(FOUND if diagnosis.has(worst) else 0)
+    if diagnosis.has(worst):
+        raise typer.Exit(FOUND)
+    if diagnosis.is_void and not source.file:
+        output.fail("the cluster is not judged: what the checks need could not be read", TECHNICAL)
+    raise typer.Exit
 
 
 def _texts(source: DoctorSource) -> list[tuple[bytes, str]]:
@@ -218,7 +222,7 @@ def _holds(label: str | None, operator: str, value: str) -> bool:
     return label is not None
 
 
-def _mend(source: DoctorSource, mending: Mending, diagnosis: Diagnosis) -> list[Outcome]:
+def _mend(source: DoctorSource, mending: Mending, diagnosis: Diagnosis) -> list[FixOutcome]:
     from numalign.deploy.doctor import fixes
 
     planned = fixes.planned(diagnosis)
@@ -249,7 +253,7 @@ def _walk(source: DoctorSource, chosen: Chosen, full_name: str, fmt: Format) -> 
         pod = explanation.found(taken, full_name)
         signs = {} if source.file else sources.signs(_cluster(source), [pod])
         seen = signs.get(pod.metadata.uid, explanation.NO_SIGNS)
-        answer = explanation.about_pod(taken, pod, explanation.Wanted(False), seen)
+        answer = explanation.about_pod(taken, pod, explanation.ExplainDetail(False), seen)
         observed = _observed(source, texts)
         diagnosis = _diagnosed(observed, chosen)
     steps = walk.steps(observed, diagnosis, _pod(observed, full_name))

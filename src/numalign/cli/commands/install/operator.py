@@ -12,14 +12,14 @@ import typer
 from msgspec import Struct
 
 from numalign.cli import output
-from numalign.cli.commands.install.deploy import require_names
+from numalign.cli.commands.install.deploy import ValueOptions, require_names, written
 from numalign.cli.options import BindAddress, Kubeconfig, LogFormat, Output, Port, Verbosity, bundled
 from numalign.cli.output import Format
 
 if TYPE_CHECKING:
     from numalign.deploy.model import Values
     from numalign.deploy.operator.main import Setup
-    from numalign.deploy.operator.plan import Options
+    from numalign.deploy.operator.plan import PlanOptions
     from numalign.kube.transport.auth import Access
 
 app = typer.Typer(no_args_is_help=True)
@@ -116,7 +116,7 @@ def run(options: OperatorOptions) -> None:
 
 async def _run(options: OperatorOptions, values: Values, login: Access) -> None:
     from numalign.deploy.operator import main
-    from numalign.deploy.operator.main import Operator
+    from numalign.deploy.operator.main import OperatorProcess
     from numalign.kube.client import Client
     from numalign.process import tasks
 
@@ -125,7 +125,7 @@ async def _run(options: OperatorOptions, values: Values, login: Access) -> None:
         if not await main.is_defined(client):
             make = "numalign operator crds | kubectl apply --server-side -f -"
             output.warn(f"the definitions of the two custom resources are missing; waiting for them: {make}")
-        await tasks.until_signalled(Operator(setup, client, elector).run())
+        await tasks.until_signalled(OperatorProcess(setup, client, elector).run())
 
 
 def _setup(options: OperatorOptions, values: Values, kube_version: str) -> Setup:
@@ -139,14 +139,14 @@ def _setup(options: OperatorOptions, values: Values, kube_version: str) -> Setup
     )
 
 
-def _options(options: OperatorOptions, values: Values, kube_version: str) -> Options:
+def _options(options: OperatorOptions, values: Values, kube_version: str) -> PlanOptions:
     from numalign.deploy.operator import fields, plan
-    from numalign.deploy.operator.plan import Options
+    from numalign.deploy.operator.plan import PlanOptions
     from numalign.deploy.release import Release
 
     release = Release(namespace=options.namespace, kube_version=kube_version, manager=fields.MANAGER)
     trusted = plan.digests(options.trusted_digests)
-    return Options(release=release, values=values, image_policy=options.image_policy.value, trusted=trusted)
+    return PlanOptions(release=release, values=values, image_policy=options.image_policy.value, trusted=trusted)
 
 
 def _values(options: OperatorOptions, document: object) -> Values:
@@ -164,10 +164,11 @@ def _document(file: str) -> object:
     return fileio.only(file).value if file else None
 
 
-@app.command("render", epilog="Example: numalign operator render | kubectl apply -f -")
+@app.command("render", epilog="Example: numalign operator render --set global.imageRegistry=registry.example.com")
+@bundled
 def render(
+    given: ValueOptions,
     namespace: Namespace = NAMESPACE,
-    values: ValuesFile = "",
     image: Annotated[str, typer.Option(metavar="IMAGE", help="The operator's image. Default: the agent's.")] = "",
     agent_image: AgentImage = "",
     scheduler_image: SchedulerImage = "",
@@ -180,10 +181,8 @@ def render(
     from numalign.deploy.release import Release
 
     require_names(namespace)
-    options = OperatorOptions(
-        namespace=namespace, values=values, agent_image=agent_image, scheduler_image=scheduler_image
-    )
-    document = _document(values)
+    options = OperatorOptions(namespace=namespace, agent_image=agent_image, scheduler_image=scheduler_image)
+    document = written(given) or None
     found = _values(options, document)
     mine = plan.own_image(image, found.agent.image)
     args = [f"--agent-image={agent_image}"] if agent_image else []

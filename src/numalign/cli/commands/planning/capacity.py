@@ -29,14 +29,14 @@ def capacity(
     Pods of files have to fit together; --requests asks how many fit. Exit code: 0 if they fit, or at least one pod
     fits, 1 if not, 2 if a file or the cluster cannot be read."""
     from numalign.cli.results.plans import capacity as drawn
-    from numalign.plan.questions.capacity import Asked, answer
+    from numalign.plan.questions.capacity import CapacityQuestion, answer
 
     kinds = given.kinds(file, requests, source)
     if not kinds:
         output.fail("no kind of pod is given; give --requests or -f")
     with sources.at_once():
         is_workload = bool(file or not requests)
-        asked = Asked(kinds=kinds, is_workload=is_workload, gains=gains, seed=seed)
+        asked = CapacityQuestion(kinds=kinds, is_workload=is_workload, gains=gains, seed=seed)
         found = answer(given.snapshot(source), asked)
     for problem in found.problems:
         output.warn(problem)

@@ -51,7 +51,7 @@ def fit(
     if not kinds:
         output.fail("no kind of pod is given; give -f or --requests")
     machines = given.machines(catalogue, machine, kubelet_config)
-    asked = questions.Asked(
+    asked = questions.FitQuestion(
         kinds=kinds,
         seeds=seeds_of(seeds, "plan fit"),
         by_cost=objective is Objective.COST,

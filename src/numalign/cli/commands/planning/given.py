@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from numalign.api.errors import BadObject
 from numalign.cli import amounts, fileio, output, sources
-from numalign.cli.options import Policy
+from numalign.cli.options import Policy, TraceZones
 from numalign.cli.output import Format
 from numalign.cli.sources import ProfiledSource
 
@@ -38,14 +38,6 @@ class PlanFormat(StrEnum):
     JSON = "json"
     YAML = "yaml"
     CSV = "csv"
-
-
-class TraceZones(StrEnum):
-    """What `--trace-zones` accepts."""
-
-    ONE = "1"
-    TWO = "2"
-    FOUR = "4"
 
 
 Output = Annotated[PlanFormat, typer.Option("--output", "-o", help="Output format.")]

@@ -27,9 +27,9 @@ def resize(
     Limits that equal the requests follow them. Exit code: 0 if the kubelet would do it now, 1 if not, 2 if there is no
     such pod or the cluster cannot be read."""
     from numalign.cli.results.plans import resize as drawn
-    from numalign.plan.questions.resize import Wanted, answer
+    from numalign.plan.questions.resize import NewRequests, answer
 
-    wanted = Wanted(container, amounts.requests(requests, "--requests"))
+    wanted = NewRequests(container, amounts.requests(requests, "--requests"))
     with sources.at_once():
         name = pod if "/" in pod else f"{sources.namespace(source)}/{pod}"
         found = answer(given.snapshot(source), name, wanted)

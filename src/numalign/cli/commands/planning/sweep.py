@@ -17,6 +17,9 @@ from numalign.cli.commands.planning.progress import Progress, seeds_of
 from numalign.cli.options import bundled
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numalign.plan.sweep.runner import FinishedRun, Subject, Task
     from numalign.scheduler.snapshot.snapshot import Snapshot
 
 CLUSTER = "cluster.json.gz"
@@ -41,6 +44,9 @@ def sweep(
     workers: Annotated[
         int, typer.Option(metavar="N", min=0, max=256, help="Processes; 0: as many as there are cores.")
     ] = 0,
+    dask: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Run on the workers of a Dask cluster, as tcp://host:8786.")
+    ] = "",
     fmt: Output = PlanFormat.TABLE,
 ) -> None:
     """Ask what-if for every combination of values, with several orders of arrival.
@@ -51,6 +57,8 @@ def sweep(
     from numalign.cli.results.plans import sweep as drawn
     from numalign.plan.sweep import grid, page, runner
 
+    if dask and workers:
+        output.fail("--workers and --dask are exclusive: the Dask cluster has its own workers")
     numbers = seeds_of(seeds, "plan sweep")
     points = grid.points(grid.dimensions(vary), len(numbers))
     kinds = given.kinds(file, requests, source)
@@ -65,7 +73,7 @@ def sweep(
         left = [task for task in tasks if task.key not in journal.rows]
         progress = Progress(len(tasks), "runs", time.monotonic, done=len(tasks) - len(left))
         with sources.at_once():
-            for row in progress.of(runner.runs(subject, left, workers or os.cpu_count() or 1, time.monotonic)):
+            for row in progress.of(_runs(subject, left, workers, dask)):
                 journal.add(row)
     finally:
         journal.close()
@@ -76,6 +84,14 @@ def sweep(
         output.say(f"not installed: {', '.join(page.missing())}; pip install 'numalign[plan]' writes Parquet and plots")
     given.show(rows, fmt, given.Drawing(lambda: drawn.text(rows), lambda: runner.lines(rows)))
     raise typer.Exit(0 if all(row.figures is not None for row in rows) else NOT_SO)
+
+
+def _runs(subject: Subject, tasks: Sequence[Task], workers: int, address: str) -> Iterator[FinishedRun]:
+    from numalign.plan.sweep import daskcluster, runner
+
+    if address and tasks:
+        return daskcluster.runs(subject, tasks, address, time.monotonic)
+    return runner.runs(subject, tasks, workers or os.cpu_count() or 1, time.monotonic)
 
 
 def _cluster(source: PlanSource, out: Path) -> Snapshot:

@@ -32,7 +32,7 @@ def what_if(
     Exit code: 0 if nothing is lost that ran and nothing waits that had a node, 1 otherwise, 2 if a file or the cluster
     cannot be read."""
     from numalign.cli.results.plans import whatif as drawn
-    from numalign.plan.questions.whatif import Asked, compared
+    from numalign.plan.questions.whatif import WhatIfQuestion, compared
 
     kinds = given.kinds(file, requests, source)
     with sources.at_once():
@@ -40,7 +40,7 @@ def what_if(
         change = difference.change(different, taken, seed or 0)
         if not change.is_something:
             output.fail("nothing would be different; give an option such as --topology-policy, --drain or --scoring")
-        found = compared(taken, Asked(change=change, kinds=kinds, seed=seed))
+        found = compared(taken, WhatIfQuestion(change=change, kinds=kinds, seed=seed))
     for problem in found.problems:
         output.warn(problem)
     given.show(found, fmt, given.Drawing(lambda: drawn.text(found), lambda: drawn.lines(found)))

@@ -17,8 +17,8 @@ from numalign.cli.results import explaindraw
 from numalign.cli.results.explanation import ExplainOutput
 from numalign.deploy.doctor.checks import Severity
 from numalign.deploy.doctor.diagnosis import CHECKS, Diagnosis, Finding
-from numalign.deploy.doctor.fixes import Outcome
-from numalign.deploy.doctor.walk import Step
+from numalign.deploy.doctor.fixes import FixOutcome
+from numalign.deploy.doctor.walk import WalkStep
 
 MOST_NAMED = 4
 STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold"}
@@ -81,7 +81,7 @@ class CheckOutput(Reported, frozen=True, kw_only=True):
     needs: tuple[str, ...]
 
 
-def given(diagnosis: Diagnosis, outcomes: Iterable[Outcome] = ()) -> DoctorOutput:
+def given(diagnosis: Diagnosis, outcomes: Iterable[FixOutcome] = ()) -> DoctorOutput:
     findings = tuple(map(_finding, diagnosis.findings))
     return DoctorOutput(
         nodes=diagnosis.nodes,
@@ -123,12 +123,12 @@ def listed() -> tuple[CheckOutput, ...]:
     )
 
 
-def walked(pod: str, steps: Iterable[Step], explanation: ExplainOutput) -> WalkOutput:
+def walked(pod: str, steps: Iterable[WalkStep], explanation: ExplainOutput) -> WalkOutput:
     made = tuple(
         StepOutput(
             title=each.title,
             says=each.says,
-            in_order=not each.findings,
+            in_order=not (each.findings or each.is_open),
             findings=tuple(map(_finding, each.findings)),
             skipped=each.skipped,
         )
@@ -209,8 +209,8 @@ def list_text(checks: Sequence[CheckOutput]) -> str:
 def walk_text(walk: WalkOutput) -> str:
     page = Page()
     for number, step in enumerate(walk.steps, start=1):
-        state = "yes" if step.in_order else "NO"
-        if step.in_order and step.skipped:
+        state = "NO" if step.findings else "yes" if step.in_order else "not known yet"
+        if step.skipped and not step.findings:
             state = "not known"
         says = f" ({step.says})" if step.says else ""
         page.add(Text(output.printable(f"{number}. {step.title}{says}: {state}"), "bold"))

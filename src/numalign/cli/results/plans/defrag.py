@@ -1,11 +1,11 @@
-"""Draws a plan of moves; `commands.planning.defrag` calls `text`."""
+"""Draws a plan of moves, and what came of it; `commands.planning.defrag` calls `text` and `ending`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from numalign.cli.display.formats import Page
-from numalign.plan.defrag.messages import DefragPlan, Landing, Step
+from numalign.plan.defrag.messages import DefragPlan, Execution, Landing, Step
 
 VERDICTS = {
     "found": "A plan was found.",
@@ -26,6 +26,21 @@ def text(plan: DefragPlan) -> str:
         page.add("Pods that stay:")
         for kept in plan.kept:
             page.add(f"{kept.pods:,}: {kept.why}, such as {kept.example}", indent=2)
+    return page.text()
+
+
+def ending(found: Execution) -> str:
+    page = Page()
+    page.add(f"Goal: {found.goal}. " + ("It is there." if found.verdict == "done" else f"Stopped: {found.why}."))
+    plans = "one plan" if found.plans == 1 else f"{found.plans:,} plans"
+    page.add(f"{found.evictions:,} evictions, {plans}.")
+    if found.moves:
+        page.add()
+        moves = page.table("EVICTED", "FROM", "SUCCESSOR", "ON", "ZONES", "PLANNED")
+        for each in found.moves:
+            zones = "+".join(map(str, each.zones)) if each.zones is not None else ""
+            moves.add_row(each.pod, each.source, each.successor or "none", each.node or "none", zones, each.planned)
+        page.add(moves)
     return page.text()
 
 

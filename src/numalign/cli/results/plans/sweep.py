@@ -7,13 +7,13 @@ from statistics import fmean
 
 from numalign.cli.display.formats import Page
 from numalign.plan.sweep import grid
-from numalign.plan.sweep.runner import Row
+from numalign.plan.sweep.runner import FinishedRun
 
 
-def text(rows: Sequence[Row]) -> str:
+def text(rows: Sequence[FinishedRun]) -> str:
     page = Page()
     table = page.table("POINT", "SEEDS", "RUN", "LOST", "WAIT", "REFUSED", "IF BLIND", "STRANDED", "FREE ZONES")
-    alike: dict[str, list[Row]] = {}
+    alike: dict[str, list[FinishedRun]] = {}
     for row in rows:
         alike.setdefault(grid.label(row.point), []).append(row)
     for label, own in alike.items():

@@ -92,8 +92,6 @@ def _ops(rng: Random, wishes: managers.RequestLimits, *, share: float) -> list[d
     return ops
 
 
-POLICIES: Final = ("none", "best-effort", "restricted", "single-numa-node")
-
 PERMUTATIONS: Final = {300: 10, 3_000: 5, 30_000: 1, 300_000: 0.05}
 """The size of the product of all lists, and how often. Small products already contain every combination of lists; the
 large ones check that size changes nothing."""

@@ -1,13 +1,15 @@
 """Generates pods, and cases of the CPU, memory and device managers."""
 
 from random import Random
+from typing import Final
 
 from numalign.api.decode import cpuset
 from numalign.oracle.harness.draws import chance, cut, some, weighted
 from numalign.oracle.kubelet.forms import Topology
-from numalign.oracle.kubelet.generate import cases, machines
+from numalign.oracle.kubelet.generate import machines
 
 MIB = 1 << 20
+POLICIES: Final = ("none", "best-effort", "restricted", "single-numa-node")
 
 
 class RequestLimits:
@@ -149,7 +151,7 @@ def _node(rng: Random, name: str, topology: Topology, options: dict[str, str]) -
         "id": name,
         "topology": topology.name,
         "options": options,
-        "tm_policy": rng.choice(cases.POLICIES),
+        "tm_policy": rng.choice(POLICIES),
         "num_reserved": count,
         "reserved_cpus": cpuset.text(reserved) if explicit else "",
         "default": cpuset.text(default),

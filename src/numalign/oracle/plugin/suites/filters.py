@@ -17,15 +17,15 @@ from numalign.api.objects.pod import DEFAULT_SCHEDULER, Pod
 from numalign.oracle.harness import suite
 from numalign.oracle.harness.divergence import Case, Difference, Raw
 from numalign.oracle.harness.suite import DeliberateDifference, Suite
-from numalign.oracle.plugin import defects
+from numalign.oracle.plugin import defects, victims
 from numalign.oracle.plugin.suites import objects, scores
 from numalign.oracle.plugin.suites.scores import ZONE_64
+from numalign.oracle.plugin.victims import VictimsCycle
 from numalign.placement import referenceargs
-from numalign.placement.reference import classes, demand, eviction, filter, numanodes, victims
+from numalign.placement.reference import classes, demand, eviction, filter, numanodes
 from numalign.placement.reference.caches import selection
 from numalign.placement.reference.filter import FilterResult, Preemption, Seen
 from numalign.placement.reference.status import Status
-from numalign.placement.reference.victims import Cycle
 from numalign.placement.referenceargs import PreemptionMode
 
 
@@ -39,7 +39,7 @@ def _verdict(given: Mapping[str, Any], raw_node: Raw | None) -> FilterResult:
 
 
 def _preemption(given: Mapping[str, Any]) -> Preemption:
-    cycle, _ = victims.pre_filter(Cycle(referenceargs.preemption_mode(objects.settings(given))))
+    cycle, _ = victims.pre_filter(VictimsCycle(referenceargs.preemption_mode(objects.settings(given))))
     for raw in given.get("victims") or ():
         cycle, _ = victims.remove_pod(cycle, objects.pod(raw))
     return Preemption(cycle.pods, objects.placement(given.get("placement")))
@@ -121,7 +121,7 @@ def _suites(names: Sequence[str], answer: Callable[[Case], object]) -> tuple[Sui
 
 
 def _tracked(case: Case) -> object:
-    cycle, codes = Cycle(PreemptionMode(case["input"]["preemptionMode"])), []
+    cycle, codes = VictimsCycle(PreemptionMode(case["input"]["preemptionMode"])), []
     for step in case["input"]["steps"]:
         pod = Pod(metadata=ObjectMeta(**step["pod"])) if step.get("pod") else None
         match step["op"]:
@@ -182,7 +182,7 @@ class PreemptionRun:
         return filter.decide(demand.of(self.preemptor), self.present, seen, preemption).status.is_success
 
     def evicts(self, *, pre_filter: bool) -> bool:
-        cycle = Cycle(referenceargs.preemption_mode(self.settings))
+        cycle = VictimsCycle(referenceargs.preemption_mode(self.settings))
         cycle = victims.pre_filter(cycle)[0] if pre_filter else cycle
         cycle, result = victims.remove_pod(cycle, self.victim)
         return result.is_success and self.fits(without=cycle.pods)

@@ -13,8 +13,11 @@ from msgspec import Struct
 
 from numalign.api.objects.pod import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Volume
 from numalign.api.objects.volumes import PersistentVolume, PersistentVolumeSpec
-from numalign.placement.rules.volumes.volumezone import BETWEEN_ZONES, REGION, SUCCESSORS, ZONE
 
+ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
+SUCCESSORS: Final = {"failure-domain.beta.kubernetes.io/zone": ZONE, "failure-domain.beta.kubernetes.io/region": REGION}
+BETWEEN_ZONES: Final = "__"
+"""In a volume's label, where it is in several zones."""
 OLD_ZONE, OLD_REGION = SUCCESSORS
 AWS_PREFIX: Final = "aws://"
 UNSPECIFIED: Final = "UNSPECIFIED"

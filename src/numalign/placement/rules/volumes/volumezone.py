@@ -18,14 +18,12 @@ from numalign.placement.rules.clusterstate import ClusterState, Flags
 from numalign.placement.rules.rowclasses import ABSENT
 from numalign.placement.rules.rule import Coded, Refusal, Refusals, StaticFilter
 from numalign.placement.rules.volumes import volumecatalogue
+from numalign.placement.rules.volumes.intree import BETWEEN_ZONES, REGION, SUCCESSORS, ZONE
 from numalign.placement.rules.volumes.volumestock import VolumeStock
 
 OTHER_ZONE: Final = Refusal(("node(s) had no available volume zone",), unresolvable=True)
 
-ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
-SUCCESSORS: Final = {"failure-domain.beta.kubernetes.io/zone": ZONE, "failure-domain.beta.kubernetes.io/region": REGION}
 KEYS: Final = (*SUCCESSORS, ZONE, REGION)
-BETWEEN_ZONES: Final = "__"
 
 
 class VolumePlace(Struct, frozen=True):

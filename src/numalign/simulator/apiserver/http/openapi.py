@@ -30,12 +30,13 @@ TEXT: Final[Tree] = {"type": "string"}
 SERVER_SIDE: Final = frozenset({"x-kubernetes-validations"})
 
 WRITING: Final = ("dryRun", "fieldManager", "fieldValidation")
-PATCH_TYPES: Final = (
+CUSTOM_PATCH_TYPES: Final = (
     "application/apply-patch+yaml",
     "application/json-patch+json",
     "application/merge-patch+json",
-    "application/strategic-merge-patch+json",
 )
+# The schema of a custom resource has no merge keys; kubectl chooses by this list.
+PATCH_TYPES: Final = (*CUSTOM_PATCH_TYPES, "application/strategic-merge-patch+json")
 # The first field of the message, the version.
 OLDER: Final = (b"\x0a\x032.0", "application/com.github.proto-openapi.spec.v2.v1.0+protobuf")
 # Verb of the API, HTTP method, action in OpenAPI, and whether it acts on one object.
@@ -184,24 +185,25 @@ def _paths(resource: Resource, model: str) -> Tree:
     base = f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
     whole = f"{base}/namespaces/{{namespace}}/{resource.plural}" if resource.namespaced else f"{base}/{resource.plural}"
     paths = {
-        whole: _operations(resource.verbs, resource.gvk, model, single=False),
-        f"{whole}/{{name}}": _operations(resource.verbs, resource.gvk, model, single=True),
+        whole: _operations(resource, resource.verbs, resource.gvk, model, single=False),
+        f"{whole}/{{name}}": _operations(resource, resource.verbs, resource.gvk, model, single=True),
     }
     for each in sorted(resource.subresources):
         verbs, answer = discovery.subresource_verbs(each), discovery.subresource_kind(resource, each)
-        paths[f"{whole}/{{name}}/{each}"] = _operations(verbs, answer, "", single=verbs != ("create",))
+        paths[f"{whole}/{{name}}/{each}"] = _operations(resource, verbs, answer, "", single=verbs != ("create",))
     return {path: operations for path, operations in paths.items() if operations}
 
 
-def _operations(verbs: Sequence[str], kind: GroupVersionKind, model: str, *, single: bool) -> Tree:
+def _operations(resource: Resource, verbs: Sequence[str], kind: GroupVersionKind, model: str, *, single: bool) -> Tree:
+    patches = CUSTOM_PATCH_TYPES if resource.custom else PATCH_TYPES
     return {
-        method: _operation(verb, action, kind, model)
+        method: _operation(verb, action, kind, model, patches)
         for verb, method, action, is_for_one in OPERATIONS
         if verb in verbs and is_for_one is single
     }
 
 
-def _operation(verb: str, action: str, kind: GroupVersionKind, model: str) -> Tree:
+def _operation(verb: str, action: str, kind: GroupVersionKind, model: str, patches: Sequence[str]) -> Tree:
     answer = {"$ref": f"{PREFIX}{model}{'List' if verb == 'list' else ''}"} if model else {"type": "object"}
     operation: Tree = {
         "parameters": [{"name": each, "in": "query", "schema": TEXT} for each in PARAMETERS.get(verb, ())],
@@ -210,7 +212,7 @@ def _operation(verb: str, action: str, kind: GroupVersionKind, model: str) -> Tr
         GVK: _gvk(*kind),
     }
     if verb == "patch":
-        operation["requestBody"] = {"content": {each: {"schema": {"type": "object"}} for each in PATCH_TYPES}}
+        operation["requestBody"] = {"content": {each: {"schema": {"type": "object"}} for each in patches}}
     elif verb in ("create", "update"):
         operation["requestBody"] = {"content": {"*/*": {"schema": answer}}}
     return operation

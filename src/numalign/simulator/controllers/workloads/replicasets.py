@@ -47,6 +47,8 @@ class ReplicaSets:
 def reconcile(replicaset: Tree, owned: Sequence[Tree], now: datetime, refused: str = "") -> list[Action]:
     """`refused` is the error of the last pod creation; empty if it succeeded."""
     active = [pod for pod in owned if pods.is_active(pod)]
+    # Where no pod is missing, kube-controller-manager forgets that one could not be created.
+    refused = refused if len(active) < replicas(replicaset) else ""
     # The status comes first, because it must be written even if a pod cannot be created.
     return [
         *actions.status(REPLICASETS, replicaset, status(replicaset, owned, now, refused)),

@@ -10,8 +10,6 @@ from numalign.simulator.apiserver.schemas import registry
 from numalign.simulator.apiserver.storage.resources import Resource
 from numalign.simulator.trees import Tree
 
-PLURAL: Final = crds.PLURAL
-
 
 def crd() -> Tree:
     return crds.node_resource_topologies()

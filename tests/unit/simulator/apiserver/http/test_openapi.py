@@ -71,6 +71,12 @@ def test_patches_take_what_kubectl_looks_for(parameter: str) -> None:
     assert "application/apply-patch+yaml" in patch["requestBody"]["content"]
 
 
+def test_a_custom_kind_has_no_strategic_merge_patch() -> None:
+    patch = read("demo.example.com", "v1")["paths"]["/apis/demo.example.com/v1/namespaces/{namespace}/widgets/{name}"]
+    types = set(patch["patch"]["requestBody"]["content"])
+    assert types == {f"application/{each}" for each in ("apply-patch+yaml", "json-patch+json", "merge-patch+json")}
+
+
 def test_a_built_in_kind_keeps_its_merge_keys() -> None:
     spec = read("", "v1")["components"]["schemas"]["io.k8s.api.core.v1.PodSpec"]["properties"]
     assert spec["containers"]["x-kubernetes-patch-merge-key"] == "name"

@@ -94,6 +94,13 @@ def test_the_first_refusal_stays_although_each_message_names_another_pod() -> No
     assert not any(isinstance(action, Update) for action in actions)
 
 
+def test_the_failure_is_forgotten_when_no_pod_is_missing_any_more() -> None:
+    told = replicasets.status(owner(replicas=1), [], NOW, "quota")
+    [update] = replicasets.reconcile(owner(replicas=0, status=told), [], NOW, refused="quota")
+    assert isinstance(update, Update)
+    assert "conditions" not in update.tree["status"]
+
+
 POD = st.builds(
     pod,
     st.uuids().map(str),

@@ -3,16 +3,17 @@ from __future__ import annotations
 import pytest
 
 from numalign.api.objects.pod import Pod
-from numalign.placement.reference import status, victims
-from numalign.placement.reference.victims import Cycle
+from numalign.oracle.plugin import victims
+from numalign.oracle.plugin.victims import VictimsCycle
+from numalign.placement.reference import status
 from numalign.placement.referenceargs import PreemptionMode
 from tests.unit.placement.reference import made
 
-ENABLED, DISABLED = Cycle(PreemptionMode.ENABLED), Cycle(PreemptionMode.DISABLED)
+ENABLED, DISABLED = VictimsCycle(PreemptionMode.ENABLED), VictimsCycle(PreemptionMode.DISABLED)
 ONE, TWO = made.pod(name="one"), made.pod(name="two")
 
 
-def begun(*removed: Pod) -> Cycle:
+def begun(*removed: Pod) -> VictimsCycle:
     cycle, _ = victims.pre_filter(ENABLED)
     for pod in removed:
         cycle, _ = victims.remove_pod(cycle, pod)
@@ -20,7 +21,7 @@ def begun(*removed: Pod) -> Cycle:
 
 
 def test_a_cycle_begins_without_victims() -> None:
-    assert victims.pre_filter(ENABLED) == (Cycle(PreemptionMode.ENABLED, {}), status.SUCCESS)
+    assert victims.pre_filter(ENABLED) == (VictimsCycle(PreemptionMode.ENABLED, {}), status.SUCCESS)
     assert victims.pre_filter(begun(ONE))[0].pods == ()
 
 

@@ -1,8 +1,8 @@
 """The victims of a preemption cycle: the plugin's PreFilter, RemovePod and AddPod.
 
-The stock scheduler chooses victims and calls these while it simulates; `filter` gets the result (scheduler plugin
-spec 16.1). A cycle is a value: each call returns the next one. None: the cycle has no victim set, as without PreFilter.
-"""
+The stock scheduler chooses victims and calls these while it simulates; `suites.filters` repeats that, and hands the
+result to `filter` (scheduler plugin spec 16.1). A cycle is a value: each call returns the next one. None: the cycle has
+no victim set, as without PreFilter."""
 
 from collections.abc import Callable
 from typing import Final
@@ -22,7 +22,7 @@ Key = tuple[str, str]
 Victims = dict[Key, Pod]
 
 
-class Cycle(Struct, frozen=True):
+class VictimsCycle(Struct, frozen=True):
     mode: PreemptionMode
     victims: Victims | None = None
 
@@ -32,26 +32,28 @@ class Cycle(Struct, frozen=True):
         return tuple((self.victims or {}).values())
 
 
-Change = Callable[[Cycle, Pod | None], tuple[Cycle, Status]]
+Change = Callable[[VictimsCycle, Pod | None], tuple[VictimsCycle, Status]]
 
 
-def pre_filter(cycle: Cycle) -> tuple[Cycle, Status]:
+def pre_filter(cycle: VictimsCycle) -> tuple[VictimsCycle, Status]:
     if cycle.mode is PreemptionMode.DISABLED:
         return cycle, status.SUCCESS
-    return Cycle(cycle.mode, {}), status.SUCCESS
+    return VictimsCycle(cycle.mode, {}), status.SUCCESS
 
 
-def remove_pod(cycle: Cycle, pod: Pod | None) -> tuple[Cycle, Status]:
+def remove_pod(cycle: VictimsCycle, pod: Pod | None) -> tuple[VictimsCycle, Status]:
     """The pod is taken off the node: a victim."""
     return _changed(cycle, pod, lambda victims, key, gone: {**victims, key: gone})
 
 
-def add_pod(cycle: Cycle, pod: Pod | None) -> tuple[Cycle, Status]:
+def add_pod(cycle: VictimsCycle, pod: Pod | None) -> tuple[VictimsCycle, Status]:
     """The pod is put back, or is a nominated one, of which the plugin knows nothing."""
     return _changed(cycle, pod, lambda victims, key, _: {each: victims[each] for each in victims if each != key})
 
 
-def _changed(cycle: Cycle, pod: Pod | None, change: Callable[[Victims, Key, Pod], Victims]) -> tuple[Cycle, Status]:
+def _changed(
+    cycle: VictimsCycle, pod: Pod | None, change: Callable[[Victims, Key, Pod], Victims]
+) -> tuple[VictimsCycle, Status]:
     if cycle.mode is PreemptionMode.DISABLED:
         return cycle, status.SUCCESS
     if pod is None:
@@ -59,4 +61,4 @@ def _changed(cycle: Cycle, pod: Pod | None, change: Callable[[Victims, Key, Pod]
     if cycle.victims is None:
         return cycle, NO_STATE
     key = pod.metadata.namespace, pod.metadata.name
-    return Cycle(cycle.mode, change(cycle.victims, key, pod)), status.SUCCESS
+    return VictimsCycle(cycle.mode, change(cycle.victims, key, pod)), status.SUCCESS
