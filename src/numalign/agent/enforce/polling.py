@@ -30,6 +30,8 @@ AGAIN: Final = 10.0
 """Seconds after which a container with CPUs of its own is read again: the kubelet may have changed its quota."""
 GONE: Final = "NOT_FOUND"
 
+NOT_READY: Final = 1
+"""The state of a pod whose containers have ended."""
 CRI_RUNNING: Final = 1
 CRI_EXITED: Final = 2
 
@@ -41,6 +43,7 @@ METADATA: Final[Message] = {
 SANDBOX: Final[Message] = {
     1: MessageField("id", "string"),
     2: MessageField("metadata", METADATA),
+    3: MessageField("state", "int"),
     6: MessageField("annotations", TEXTS, many=True),
 }
 CONTAINER: Final[Message] = {
@@ -164,7 +167,8 @@ async def containers(call: Call) -> tuple[list[Sandbox], list[RuntimeContainer]]
 
 async def _listed(call: Call) -> tuple[list[Sandbox], list[RuntimeContainer]]:
     items = [(await _asked(call, method, {}, ASKED, ITEMS)).get("items", ()) for method in LISTS]
-    return messages.readable(items[0], _sandbox), messages.readable(items[1], _container)
+    pods = [each for each in messages.readable(items[0], _sandbox) if each is not None]
+    return pods, messages.readable(items[1], _container)
 
 
 async def _recorded(call: Call, listed: RuntimeContainer) -> RuntimeContainer | None:
@@ -195,8 +199,11 @@ async def _asked(call: Call, method: str, tree: Tree, asks: Message, answers: Me
         raise CallFailed("INTERNAL", f"{method}: {problem}") from None
 
 
-def _sandbox(data: bytes) -> Sandbox:
+def _sandbox(data: bytes) -> Sandbox | None:
+    """None: it has stopped."""
     tree = protobuf.decode_message(data, SANDBOX)
+    if tree.get("state", 0) == NOT_READY:
+        return None
     named = tree.get("metadata", {})
     return Sandbox(
         id=tree.get("id", ""),

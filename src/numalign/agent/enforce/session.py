@@ -217,7 +217,7 @@ class Session:
         return b""
 
     def _removed(self, subject: Tree, _: bytes) -> bytes:
-        self._state.ended(messages.container(subject.get("container", b"")).id)
+        self._state.removed(messages.container(subject.get("container", b"")).id)
         return b""
 
 

@@ -127,6 +127,8 @@ class NodeState:
         """By the id of the sandbox."""
         self.containers: dict[str, HostContainer] = {}
         """By id, in the order in which they were created."""
+        self._left: dict[str, str] = {}
+        """The sandbox of each container that the runtime has not removed."""
         self._waiting: dict[Key, Waiter] = {}
         self._number = 0
         self.taken = 0
@@ -146,10 +148,13 @@ class NodeState:
         """Starts anew from what the runtime has. Containers that already have the CPUs of their decisions keep them
         before others take theirs."""
         self._pods = {each.id: self._pod(each) for each in pods}
-        before, self.containers = self.containers, {}
+        before, self.containers, self._left = self.containers, {}, {}
         for each in containers:
             pod = self._pods.get(each.sandbox)
-            if pod is None or each.state == messages.STOPPED:
+            if pod is None:
+                continue
+            self._left[each.id] = each.sandbox
+            if each.state == messages.STOPPED:
                 continue
             found = self._container(pod, each)
             found.has = _on_record(each)
@@ -174,6 +179,7 @@ class NodeState:
     def pod_stopped(self, sandbox: str) -> None:
         """All containers of the pod have ended."""
         self._pods.pop(sandbox, None)
+        self._left = {id: own for id, own in self._left.items() if own != sandbox}
         for each in [id for id, found in self.containers.items() if found.pod.sandbox.id == sandbox]:
             del self.containers[each]
         uids = {pod.sandbox.uid for pod in self._pods.values()}
@@ -204,6 +210,7 @@ class NodeState:
                 self._settle()
                 return Refusal(found.failure)
         self._waiting.pop(found.key, None)
+        self._left[made.id] = sandbox.id
         found.has = self._wanted(found)
         return found.has
 
@@ -219,6 +226,14 @@ class NodeState:
     def ended(self, container: str) -> None:
         if self.containers.pop(container, None) is not None:
             self._settle()
+
+    def removed(self, container: str) -> None:
+        """The pod is gone with its last container: after a restart, containerd says nothing of the end of pods that
+        were there before. Otherwise their CPUs would stay out of the shared pools."""
+        self.ended(container)
+        sandbox = self._left.pop(container, "")
+        if sandbox and sandbox not in self._left.values():
+            self.pod_stopped(sandbox)
 
     def own(self, sandbox: Sandbox, container: str) -> ContainerResult | None:
         """The part of the pod's decision for this container."""

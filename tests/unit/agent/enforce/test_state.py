@@ -333,3 +333,21 @@ def disjoint(cpus: Iterable[int]) -> bool:
             return False
         every |= each
     return True
+
+
+def test_a_pod_is_gone_with_its_last_container_although_the_runtime_does_not_say_so() -> None:
+    """containerd, of pods that were there before it restarted."""
+    found = state()
+    pod, web = sandbox("db", own("main", "1-4", (0,))), sandbox("web")
+    crashed = made(pod, "main", state=messages.STOPPED)
+    again = messages.RuntimeContainer(id="db/main-2", sandbox=pod.id, name="main", state=messages.RUNNING, cpus="1-4")
+    found.synchronize([pod, web], [crashed, again, made(web, "main", state=messages.RUNNING)])
+    assert cpuset.text(found.taken) == "1-4"
+    found.removed(crashed.id)
+    assert cpuset.text(found.taken) == "1-4"
+    found.ended(again.id)
+    # It may start again.
+    assert cpuset.text(found.taken) == "1-4"
+    found.removed(again.id)
+    assert found.taken == 0
+    assert [each.update.settings.cpus for each in found.changes()] == ["1-7,9-15"]
