@@ -87,7 +87,8 @@ def test_install_beside_a_definition_of_others_then_upgrade_rollback_and_uninsta
     here.said("upgrade", "numalign", str(CHART), *WORDS, *beside)
     assert live(cluster, "deployments")["items"][0]["metadata"]["generation"] == scheduler["metadata"]["generation"]
 
-    here.said("upgrade", "numalign", str(CHART), *WORDS, *beside, "--set", "scheduler.name=other,scheduler.replicas=3")
+    named = "scheduler.config.profiles[0].schedulerName=other,scheduler.replicas=3"
+    assert "schedulerName: other\n" in here.said("upgrade", "numalign", str(CHART), *WORDS, *beside, "--set", named)
     (changed,) = live(cluster, "deployments")["items"]
     assert (profile(cluster), changed["status"]["updatedReplicas"]) == ("other", 3)
 

@@ -20,6 +20,7 @@ from tests.unit.deploy.test_staticpod import STOCK
 
 NAMESPACE = "/api/v1/namespaces/numalign-system"
 DEPLOYMENT = "/apis/apps/v1/namespaces/numalign-system/deployments/numalign-scheduler"
+BINDING = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/numalign-agent"
 DEFINITION = "CustomResourceDefinition noderesourcetopologies.topology.node.k8s.io"
 
 
@@ -72,6 +73,20 @@ def test_an_installation_lives_from_diff_to_remove(deploy: Any, cluster: Up) -> 
     assert removed.exit_code == 0
     assert {each["action"] for each in document(removed)["objects"]} == {"removed"}
     assert deploy("remove").stdout == "numalign is not installed in numalign-system\n"
+
+
+def test_a_second_release_takes_nothing_from_the_first(deploy: Any, cluster: Up) -> None:
+    assert deploy("apply --no-wait").exit_code == 0
+    _, before = cluster.call("GET", BINDING)
+    refused = deploy("apply -n elsewhere")
+    assert refused.exit_code == 1
+    assert "and 7 more objects belong to release numalign in namespace numalign-system" in refused.stderr
+    assert "numalign deploy remove --name numalign -n numalign-system" in refused.stderr
+    assert cluster.call("GET", BINDING) == (200, before)
+    assert cluster.call("GET", "/api/v1/namespaces/elsewhere")[0] == 404
+    assert deploy("apply --no-wait -n elsewhere --name second").exit_code == 0
+    assert deploy("remove -n elsewhere --name second").exit_code == 0
+    assert cluster.call("GET", BINDING) == (200, before)
 
 
 def test_drift_is_shown_by_a_diff_and_put_back(deploy: Any, cluster: Up) -> None:
@@ -174,6 +189,8 @@ def place(tree: dict[str, Any]) -> str:
         ("apply --dry-run maybe", "maybe"),
         ("diff -n Bad_Name", "Bad_Name"),
         ("no-such-command", "No such command"),
+        ("images --registry https://mirror", '--registry: "https://mirror" is not a registry'),
+        ("apply --set global.imageRegistry=https://mirror", "global.imageRegistry"),
         ("detect --platform Nomad", "is not a kind and a version"),
         ("wait", "is not installed"),
         ("kubelet --machine nothing", "no such preset"),

@@ -1,6 +1,7 @@
 """The real kube-scheduler with our extender: it schedules, and no kubelet rejects what it binds.
 
-KUBE_SCHEDULER names the program of another version."""
+Preemption, which differs by minor version of kube-scheduler, is played with all of them. KUBE_SCHEDULER names the
+program of another version."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ import pytest
 import yaml
 from msgspec import Struct
 
-from numalign.lab import controlplane
+from numalign.lab import build, controlplane
 from numalign.process import certificates
 from numalign.process.certificates import Validity
 from numalign.scheduler.http import extenderserver
@@ -31,6 +32,7 @@ from tests.embedded.clusters import Up
 from tests.embedded.kubectl import Kubectl, Like
 from tests.embedded.test_real_scheduler import complaints, scheduling
 
+MINORS = ["1.37", *(pytest.param(minor, marks=pytest.mark.slow) for minor in build.EARLIER_SCHEDULERS)]
 WAYS = {"with its bind verb": "", "with kube-scheduler's own binder": "--no-bind"}
 
 
@@ -115,10 +117,11 @@ def answers(url: str, keys: Keys, body: bytes = b'{"Pod":{},"NodeNames":[]}', pa
         return 0
 
 
-def command(folder: Path, up: Up, keys: Keys, url: str, option: str) -> list[str]:
+def command(folder: Path, up: Up, keys: Keys, url: str, option: str, minor: str = "1.37") -> list[str]:
     """kube-scheduler, configured as `numalign extender config` says."""
     other = os.environ.get("KUBE_SCHEDULER")
-    program = Path(other) if other else kubectl.program("kube-scheduler")
+    name = f"kube-scheduler-{minor}" if minor in build.EARLIER_SCHEDULERS else "kube-scheduler"
+    program = Path(other) if other else kubectl.program(name)
     require(program, "Go, to build kube-scheduler")
     existing = folder / "before.yaml"
     connection = {"kubeconfig": str(up.kubeconfig), "qps": 500, "burst": 1000}
@@ -207,15 +210,16 @@ def lone(name: str, priority: str, cpu: str) -> str:
     return json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec})
 
 
+@pytest.mark.parametrize("minor", MINORS)
 def test_kube_scheduler_evicts_the_victims_that_make_room_in_one_zone(
-    tmp_path: Path, anywhere: Kubectl, keys: Keys
+    tmp_path: Path, anywhere: Kubectl, keys: Keys, minor: str
 ) -> None:
     """Two zones with 16 CPUs, in each a pod of priority 1 and one of priority 5 with 7 CPUs. kube-scheduler alone would
     evict the two of priority 1, one of each zone, and the kubelet would reject the preemptor."""
     with (
         clusters.up(tmp_path, "--nodes 1 --machine 2x16 --no-blind-scheduler") as up,
         extending(tmp_path, up, keys) as url,
-        scheduling(tmp_path, command(tmp_path, up, keys, url, "")) as log,
+        scheduling(tmp_path, command(tmp_path, up, keys, url, "", minor)) as log,
     ):
         client = anywhere._replace(kubeconfig=up.kubeconfig)
         for name, value in (("low", 1), ("middle", 5), ("high", 10)):
@@ -230,15 +234,16 @@ def test_kube_scheduler_evicts_the_victims_that_make_room_in_one_zone(
     assert complaints(log) == []
 
 
+@pytest.mark.parametrize("minor", MINORS)
 @pytest.mark.parametrize("preemption", ["numalign", "none"])
 def test_pods_are_evicted_for_room_in_a_zone_if_numalign_is_to(
-    tmp_path: Path, anywhere: Kubectl, keys: Keys, preemption: str
+    tmp_path: Path, anywhere: Kubectl, keys: Keys, preemption: str, minor: str
 ) -> None:
     """Each of two zones with 16 CPUs has a pod of 10. By totals a third one fits; in no zone it does."""
     with (
         clusters.up(tmp_path, "--nodes 1 --machine 2x16 --no-blind-scheduler") as up,
         extending(tmp_path, up, keys, f"extender run --preemption {preemption} --pages-port 0 --port") as url,
-        scheduling(tmp_path, command(tmp_path, up, keys, url, "")) as log,
+        scheduling(tmp_path, command(tmp_path, up, keys, url, "", minor)) as log,
     ):
         client = anywhere._replace(kubeconfig=up.kubeconfig)
         for name, value in (("low", 1), ("high", 10)):

@@ -7,24 +7,19 @@ places. The campaign has about 1.4 million inputs."""
 from __future__ import annotations
 
 import base64
-import gc
 import gzip
 import json
-import resource
-import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from msgspec import Struct
 
 from numalign.agent.sources import checkpoints, kubeletconfig, podresources
 from numalign.api.attributes import attributes, directresult, directspec, intent
 from numalign.api.decode import cpuset, decode, protobuf, quantity, structs, yamltext
-from numalign.api.errors import BadObject
 from numalign.api.nrt import normalise, wire
 from numalign.api.objects.meta import ObjectMeta
 from numalign.api.objects.node import Node
@@ -37,14 +32,12 @@ from numalign.kubelet.report import report
 from numalign.placement.engine import Engine
 from numalign.placement.facts import NodeSeen, ReportSeen
 from numalign.scheduler import placementannotation
+from tests.fuzz import campaign
+from tests.fuzz.campaign import COUNTS, Target, text
 from tests.strategies import hostile
 from tests.unit.kubelet import made, runs
 
 DATA = Path(__file__).parents[1] / "unit/agent/data"
-LONGEST = 1.0
-"""Seconds of the processor for one input."""
-MOST_MEMORY = 64 << 20
-"""Bytes by which the process may grow while a target reads its inputs."""
 MACHINE = presets.machine("2x16")
 KUBELET = made.kubelet(made.machine(devices={made.NIC: [0, 0, 1, (0, 1)]}), policy="restricted")
 REPORT = normalise.encode(
@@ -85,10 +78,6 @@ def recorded(call: str) -> bytes:
     return base64.b64decode(json.loads(gzip.decompress((DATA / "kubelet_answers.json.gz").read_bytes()))[call])
 
 
-def text(raw: bytes) -> str:
-    return raw.decode(errors="surrogateescape")
-
-
 def reported(raw: bytes) -> None:
     """As the scheduler takes a report in; the engine raises for none."""
     written = wire.decode(raw)
@@ -115,14 +104,6 @@ def annotated(name: str, read: Callable[[Pod], object]) -> Callable[[bytes], obj
 def parsed(read: Callable[[object, str], object]) -> Callable[[bytes], object]:
     """A YAML file, as the command line reads one."""
     return lambda raw: [read(each.value, each.place) for each in yamltext.documents(raw, "file")]
-
-
-class Target(Struct, frozen=True):
-    read: Callable[[bytes], object]
-    valid: Iterable[bytes]
-    refuses: tuple[type[Exception], ...] = (BadObject,)
-    share: float = 1.0
-    """Of the inputs that other targets get: some take long to read."""
 
 
 def _json(*trees: Any) -> tuple[bytes, ...]:
@@ -191,25 +172,7 @@ TARGETS: Mapping[str, Target] = {
 }
 
 
-@pytest.mark.parametrize("count", [200, pytest.param(80_000, id="campaign", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", COUNTS)
 @pytest.mark.parametrize("name", TARGETS)
 def test_what_others_send_is_read_or_refused(name: str, count: int) -> None:
-    target = TARGETS[name]
-    valid = list(target.valid)
-    tried, refusals = 0, [0]
-    gc.collect()
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    for number, raw in enumerate(valid):
-        for each in hostile.garbled(raw, max(1, int(count * target.share) // len(valid)), seed=number):
-            started = time.process_time()
-            try:
-                target.read(each)
-            except target.refuses as problem:
-                refusals.append(len(str(problem)))
-            taken = time.process_time() - started
-            assert taken < LONGEST, f"{taken:.1f} s for {each[:2000]!r}"
-            tried += 1
-    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10
-    print(f"{name}: {tried:,} inputs, {len(refusals) - 1:,} refused, {grown >> 20} MiB more")
-    assert 0 < max(refusals) < 4000, "some are refused, and a refusal does not repeat the input"
-    assert grown < MOST_MEMORY
+    campaign.read_or_refused(name, TARGETS[name], count)

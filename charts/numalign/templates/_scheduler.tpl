@@ -72,3 +72,12 @@
 {{- .Values.scheduler.tls.secretName -}}
 {{- end -}}
 {{- end -}}
+
+{{/* What pods write into spec.schedulerName: scheduler.config may have profiles of its own. */}}
+{{- define "numalign.servedNames" -}}
+{{- $names := list -}}
+{{- range (include "numalign.schedulerConfig" . | fromJson).profiles -}}
+{{- $names = append $names .schedulerName -}}
+{{- end -}}
+{{- $names | default (list "numalign") | join " or " -}}
+{{- end -}}

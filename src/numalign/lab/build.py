@@ -27,6 +27,7 @@ SOURCES: Final = Path(__file__).resolve().parent / "go"
 KUBERNETES: Final = "v1.37.1"
 CONTAINERD: Final = "v2.4.2"
 ORACLE_MINORS: Final = {"1.34": "v1.34.4", "1.35": "v1.35.4", "1.36": "v1.36.3", "1.37": "v1.37.1"}
+EARLIER_SCHEDULERS: Final = tuple(minor for minor in ORACLE_MINORS if not KUBERNETES.startswith(f"v{minor}."))
 
 
 class Binary(Struct, frozen=True):
@@ -77,6 +78,13 @@ def _kubernetes(name: str, minutes: float) -> Binary:
     return Binary(name, "kubernetes", f"k8s.io/kubernetes/cmd/{name}", KUBERNETES, minutes=minutes)
 
 
+def _earlier_scheduler(minor: str) -> Binary:
+    package = "k8s.io/kubernetes/cmd/kube-scheduler"
+    return Binary(
+        f"kube-scheduler-{minor}", f"stock/v{minor}", package, ORACLE_MINORS[minor], minutes=5, on_request=True
+    )
+
+
 # Without these a chart that asks for a recent Kubernetes is refused: Helm 3 takes the cluster for 1.20.
 HELM_VARIABLES: Final = tuple(
     f"helm.sh/helm/v3/pkg/{package}.k8sVersion{part}={number}"
@@ -94,6 +102,7 @@ BINARIES: Final = (
     _kubernetes("kube-apiserver", 10),
     _kubernetes("kubelet", 2),
     _kubernetes("kube-scheduler", 1),
+    *map(_earlier_scheduler, EARLIER_SCHEDULERS),
     _kubernetes("kube-controller-manager", 1),
     _kubernetes("kubectl", 1),
     _kubernetes("kube-proxy", 1),

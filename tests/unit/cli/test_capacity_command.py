@@ -42,7 +42,9 @@ def test_wide_lists_groups_of_nodes_with_zones_and_reasons(snapshot: str) -> Non
 
 
 def test_a_pod_that_fits_nowhere(snapshot: str) -> None:
-    assert run("--snapshot", snapshot, "--requests", "cpu=9,memory=1Gi")[0] == 1
+    code, text, _ = run("--snapshot", snapshot, "--requests", "cpu=9,memory=1Gi")
+    assert code == 1
+    assert "needs 9 CPUs in one NUMA zone" in " ".join(text.split())
 
 
 def test_structured_output_chooses_nodes_by_name(snapshot: str) -> None:

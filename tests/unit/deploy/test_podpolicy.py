@@ -32,7 +32,15 @@ def test_the_policy_about_decisions_concerns_no_pod_without_one_and_no_other_ann
     "agent, is_there",
     [
         ({"directMode": True}, True),
-        ({"nodeGroups": [{"name": "a"}, {"name": "b", "directMode": True}]}, True),
+        (
+            {
+                "nodeGroups": [
+                    {"name": "a", "nodeSelector": {"pool": "a"}},
+                    {"name": "b", "nodeSelector": {"pool": "b"}, "directMode": True},
+                ]
+            },
+            True,
+        ),
         ({"directMode": True, "decisionPolicy": False}, False),
         ({}, False),
     ],

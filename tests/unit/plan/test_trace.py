@@ -32,6 +32,7 @@ def test_a_compressed_file_reads_as_a_plain_one(tmp_path: Path) -> None:
     "file, line, says",
     [
         pytest.param(NODES, "node-x,-1,1024,2,T4", "line 3, cpu_milli: \"-1\" is out of range", id="negative"),
+        pytest.param(NODES, f"node-x,{'9' * 5000},1024,2,T4", "line 3, cpu_milli: \"999", id="digits"),
         pytest.param(NODES, "node-x,1.5,1024,2,T4", "line 3, cpu_milli: \"1.5\" is not a whole number", id="fraction"),
         pytest.param(NODES, "node-x,,1024,2,T4", "line 3, cpu_milli: \"\" is not a whole number", id="empty"),
         pytest.param(NODES, "node-x,8000,1024,99,T4", "line 3, gpu: \"99\" is out of range; write a number of 0 to 16",

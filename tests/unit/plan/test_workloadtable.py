@@ -38,6 +38,8 @@ def test_a_line_is_a_kind_of_guaranteed_pod() -> None:
         ("name,cpu\na,-1\n", "line 2, cpu", "is negative"),
         ("name,cpu\na,many\n", "line 2, cpu", ""),
         ("name,cpu\na,0\n", "line 2, cpu", "is empty or 0"),
+        pytest.param("name,pods,cpu\na," + "9" * 5000 + ",1\n", "line 2, pods", "is more than", id="digits"),
+        pytest.param(f"name,cpu,{'example.com/a,' * 1000}b\n", "line 1", "has 1,003 columns", id="columns"),
         ("name,cpu,pods\na,1,-3\n", "line 2, pods", "not a whole number"),
         ("name,cpu,pods\na,1,99999999\n", "line 2, pods", "is more than"),
         ("name,cpu,example.com/nic\na,1,1.5\n", "line 2, example.com/nic", "not a whole number"),

@@ -17,7 +17,8 @@ from numalign.cli.sources import ProfiledSource
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numalign.scheduler.capacity.messages import ShapeRequest, TemplateRequest
+    from numalign.scheduler.capacity.messages import CapacityRequest, CapacityResponse, ShapeRequest, TemplateRequest
+    from numalign.scheduler.capacity.service import CapacityService
     from numalign.scheduler.choose.cluster import Cluster
 
 NO_ROOM = 1
@@ -104,6 +105,8 @@ def capacity(
         )
         service = CapacityService(made.cluster, made.profiles, made.config)
         answer = asyncio.run(service.answer(asked))
+        if asked.summary and (asked.nodes is not None or not templates):
+            answer = _with_reasons(answer, asked, service)
     for note in answer.notes:
         output.warn(note)
     if fmt in (CapacityFormat.TABLE, CapacityFormat.WIDE):
@@ -113,6 +116,25 @@ def capacity(
     found = any(each.count or any(one.count for one in each.templates) for each in answer.shapes)
     fits = answer.all_or_nothing is None or answer.all_or_nothing.fits == "yes"
     raise typer.Exit(0 if found and fits else NO_ROOM)
+
+
+def _with_reasons(answer: CapacityResponse, asked: CapacityRequest, service: CapacityService) -> CapacityResponse:
+    """A summary, with the answers of nodes for the shapes of which none admits a single pod."""
+    import asyncio
+
+    from msgspec import structs
+
+    none = {place for place, shape in enumerate(answer.shapes) if not shape.count}
+    if not none:
+        return answer
+    shapes = tuple(shape for place, shape in enumerate(asked.shapes) if place in none)
+    again = structs.replace(asked, shapes=shapes, templates=(), all_or_nothing=False, summary=False)
+    said = iter(asyncio.run(service.answer(again)).shapes)
+    found = (
+        structs.replace(shape, nodes=next(said).nodes) if place in none else shape
+        for place, shape in enumerate(answer.shapes)
+    )
+    return structs.replace(answer, shapes=tuple(found))
 
 
 def _shapes(files: Sequence[str], written: Sequence[str]) -> list[ShapeRequest]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import heapq
+
 from rich.table import Table
 
 from numalign.cli.display.formats import INDENT, Page
-from numalign.scheduler.capacity.messages import CapacityResponse, NodeCapacity
+from numalign.scheduler.capacity.messages import CapacityResponse, NodeCapacity, ShapeCapacity
 
 BOUNDS = {"exact": "", "at-least": " or more", "at-most": " or fewer", "unknown": ", roughly"}
 MOST_NAMES = 3
+MOST_GROUPS = 8
+"""Of nodes that are listed unasked."""
 
 
 def text(answer: CapacityResponse, *, wide: bool) -> str:
@@ -18,11 +22,13 @@ def text(answer: CapacityResponse, *, wide: bool) -> str:
         table.add_row(shape.name, f"{shape.count:,}{BOUNDS[shape.bound]}", f"{shape.roomy_nodes:,}")
     page.add(table)
     for shape in answer.shapes:
-        listed = [*(shape.nodes if wide else ()), *shape.templates]
+        listed = [*(shape.nodes if wide else _largest(shape)), *shape.templates]
         if listed:
             page.add()
             page.add(f"{shape.name}:")
             page.add(groups(page, listed), indent=INDENT)
+        if not wide and not shape.count and len(shape.nodes) > MOST_GROUPS:
+            page.add(f"and {len(shape.nodes) - MOST_GROUPS:,} more kinds of nodes; -o wide lists them", indent=INDENT)
     together = answer.all_or_nothing
     if together is not None:
         page.add()
@@ -33,6 +39,11 @@ def text(answer: CapacityResponse, *, wide: bool) -> str:
             for each in together.placed:
                 page.add(f"{each.node}: {each.pods:,} x {each.shape}", indent=INDENT)
     return page.text()
+
+
+def _largest(shape: ShapeCapacity) -> list[NodeCapacity]:
+    """Why no node admits a single pod; nothing if one does."""
+    return [] if shape.count else heapq.nlargest(MOST_GROUPS, shape.nodes, key=lambda each: len(each.nodes))
 
 
 def groups(page: Page, listed: list[NodeCapacity]) -> Table:

@@ -170,7 +170,7 @@ def element(name: str) -> str:
 async def _page(request: Request) -> Response:
     shown = await rendering.moment(request)
     drawn = _drawn(request)
-    resources = words.in_order({name for node in shown.nodes.values() for name in (*node.totals, *_zone_names(node))})
+    resources = resources_of(shown)
     choice = _choice(request, resources)
     found, version = choice.nodes(shown), drawn.note(shown)
     is_few = len(found) <= FEW
@@ -202,6 +202,11 @@ async def _page(request: Request) -> Response:
     if "hx-request" in request.headers:
         return rendering.part(request, "fleet_list", shown, **listed)
     return rendering.page(request, "fleet", shown, resources=resources, orders=ORDERS, kinds=KINDS, **listed)
+
+
+def resources_of(shown: Moment) -> list[str]:
+    """What the nodes can be filled by; the first one is shown unless another is chosen."""
+    return words.in_order({name for node in shown.nodes.values() for name in (*node.totals, *_zone_names(node))})
 
 
 def _zone_names(node: Node) -> Iterator[str]:

@@ -97,6 +97,7 @@ async def plan_for(
         for tree, found in zip(ordered, live, strict=True)
     ]
     problems = [*_unserved(server, ordered), *(_refused(step) for step in steps if step.decision.kind == "refuse")]
+    problems += await inventory.shared(server, installation, refs)
     if problems:
         raise Refused(problems)
     known = await inventory.read(server, installation)

@@ -17,6 +17,10 @@ from numalign.kube import errors
 from numalign.kube.request import Selection
 
 OBJECTS: Final = "objects"
+SUFFIX: Final = "-inventory"
+COMPONENT: Final = "app.kubernetes.io/component"
+COMMON: Final = (objects.NAMESPACE, objects.CRD)
+"""Kinds whose objects several releases may use."""
 LINE: Final = msgspec.json.Decoder(Ref)
 
 
@@ -28,7 +32,7 @@ class Installation(Struct, frozen=True):
 
     @property
     def inventory(self) -> Ref:
-        return Ref("v1", "ConfigMap", f"{self.name}-inventory", self.namespace)
+        return Ref("v1", "ConfigMap", f"{self.name}{SUFFIX}", self.namespace)
 
 
 class Inventory(Struct, frozen=True):
@@ -47,13 +51,42 @@ async def read(server: Server, installation: Installation) -> Inventory:
     found = await server.get(installation.inventory)
     if found is None:
         return Inventory()
+    refs, problems = _refs(installation, found)
+    return Inventory(tuple(refs), found, tuple(problems))
+
+
+def _refs(installation: Installation, found: Tree) -> tuple[list[Ref], list[str]]:
+    """The objects, and lines that name none."""
     refs, problems = [], []
     for number, line in enumerate(str(objects.at(found, "data", OBJECTS) or "").splitlines(), 1):
         try:
             refs.append(LINE.decode(line))
         except (ValueError, RecursionError):
             problems.append(f"{installation.inventory}: line {number} of {OBJECTS} names no object and is skipped")
-    return Inventory(tuple(refs), found, tuple(problems))
+    return refs, problems
+
+
+async def shared(server: Server, installation: Installation, wanted: Iterable[Ref]) -> list[str]:
+    """Sentences about other releases that have some of these objects: objects without a namespace, for the most part.
+    Both would write them in turn, and the removal of one would break the other."""
+    identities = {each.identity for each in wanted if each.kind not in COMMON}
+    labels = f"{COMPONENT}=inventory,{ownership.MANAGED_BY}={server.manager}"
+    try:
+        found = await server.every("v1", "ConfigMap", selection=Selection(labels=labels))
+    except errors.Forbidden:
+        return []
+    sentences = []
+    for tree in found:
+        meta = tree["metadata"]
+        other = Installation(meta["name"].removesuffix(SUFFIX), meta.get("namespace") or "")
+        both = [each for each in _refs(other, tree)[0] if each.identity in identities]
+        if other != installation and both:
+            more = f" and {len(both) - 1} more objects belong" if len(both) > 1 else " belongs"
+            sentences.append(
+                f"{both[0]}{more} to release {other.name} in namespace {other.namespace}; give this release another "
+                f"--name, or first: numalign deploy remove --name {other.name} -n {other.namespace}"
+            )
+    return sentences
 
 
 async def write(server: Server, installation: Installation, known: Inventory, refs: Iterable[Ref]) -> Inventory:
@@ -104,8 +137,8 @@ def _tree(installation: Installation, refs: Sequence[Ref], manager: str) -> Tree
     labels = {
         "app.kubernetes.io/name": "numalign",
         "app.kubernetes.io/instance": installation.name,
-        "app.kubernetes.io/component": "inventory",
-        "app.kubernetes.io/managed-by": manager,
+        COMPONENT: "inventory",
+        ownership.MANAGED_BY: manager,
     }
     which = installation.inventory
     lines = [msgspec.json.encode(each).decode() for each in refs]

@@ -17,7 +17,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from itertools import compress, repeat
+from itertools import compress
 from typing import Final
 
 import numpy as np
@@ -48,6 +48,7 @@ from numalign.scheduler.events.podhistory import SILENT, PodHistories
 from numalign.scheduler.events.publish import Publisher
 from numalign.scheduler.extender.charges import Charges
 from numalign.scheduler.extender.earliervictims import EarlierVictims
+from numalign.scheduler.extender.noderows import NodeRows
 from numalign.scheduler.extender.protocol import (
     BindingAnswer,
     BindingArgs,
@@ -120,6 +121,7 @@ class Extender:
         self._evicts, self._leads = settings.evicts, leads
         self._client, self._clock, self._rng = client, client.sender.clock, rng
         self._refused = RefusedPods(STOCK_FIRST if settings.evicts is Evicts.NUMALIGN else None)
+        self._node_rows = NodeRows(cluster.world)
         self._charges, self._earlier = Charges(cluster, settings.hold, woken), EarlierVictims(cluster)
 
     @property
@@ -153,7 +155,7 @@ class Extender:
         if not _concerns(profile, shape):
             return _passed(asked, asked.names, {})
         attempt = self._attempt(pod, shape)
-        names, places = asked.names, self._places(asked.names)
+        names, places = asked.names, self._node_rows.of(asked.names)
         refused = self._left_out(attempt, profile)
         fitting = self._admitting(attempt, profile, _without(self._rows(places), refused), one=one)
         if len(fitting) == 1:
@@ -180,7 +182,7 @@ class Extender:
             return []
         if not _concerns(profile, shape):
             return []
-        chosen = self._charged(self._attempt(pod, shape), profile, self._rows(self._places(asked.names)))
+        chosen = self._charged(self._attempt(pod, shape), profile, self._rows(self._node_rows.of(asked.names)))
         return [HostPriority(chosen.node, HIGHEST)] if chosen is not None else []
 
     def preempt(self, asked: PreemptionArgs) -> PreemptionResult:
@@ -199,7 +201,7 @@ class Extender:
             return PreemptionResult()
         # The charge of an earlier question must not count as a pod that is there.
         self._charges.release(pod.metadata.uid)
-        rows = _by_name(tuple(candidates), self._places(tuple(candidates)))
+        rows = _by_name(tuple(candidates), self._node_rows.of(tuple(candidates)))
         refused = self._left_out(self._attempt(pod, shape), profile)
         supposed = {row: candidates[name].uids for name, row in rows.items() if row not in refused}
         names, found = self._cluster.engine.names, dict[str, MetaVictims]()
@@ -245,6 +247,7 @@ class Extender:
         """Ends charges of pods whose binding was not seen in time, and looks again at pods that were refused. Yields
         after each of these, because questions of kube-scheduler must not wait for all of them."""
         self._charges.tick(self._clock.now())
+        self._node_rows.tick()
         waiting = self._cluster.waiting_elsewhere
         for uid in self._refused.due(waiting, self._clock.now()):
             pod = waiting.get(uid)
@@ -300,12 +303,6 @@ class Extender:
 
     def _attempt(self, pod: Pod, shape: Shape) -> Attempt:
         return self._context.attempt(pod, shape, self._clock.now(), 0)
-
-    def _places(self, names: Sequence[str]) -> Rows:
-        """The row of each of these nodes; -1: the watch has not shown the node yet."""
-        found = np.fromiter(map(self._cluster.engine.rows.get, names, repeat(-1)), np.intp, len(names))
-        found[~self._marked(self._cluster.world.node_rows)[found]] = -1
-        return found
 
     def _rows(self, places: Rows) -> Rows:
         """The rows of the nodes that are known, ascending."""
@@ -396,7 +393,7 @@ class Extender:
             return None, ""
         self._charges.release(asked.uid)
         attempt, names = self._attempt(pod, shape), (asked.node,)
-        rows, refused = _by_name(names, self._places(names)), self._left_out(attempt, profile)
+        rows, refused = _by_name(names, self._node_rows.of(names)), self._left_out(attempt, profile)
         decision = self._charged(attempt, profile, _without(_sorted(rows.values()), refused))
         if decision is not None:
             return decision, ""

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import msgspec
 from msgspec import Raw, Struct
 
+from numalign.api.decode import decode
 from numalign.api.errors import BadObject
 from numalign.api.objects.pod import Pod
 from numalign.api.schedulerconfig.configuration import Configuration
@@ -67,9 +67,11 @@ class Segment(Struct, frozen=True):
         """The entries; each can be read once."""
         for line in self.lines:
             try:
-                yield entries.read(line)
-            except (msgspec.DecodeError, UnicodeDecodeError) as problem:
-                raise BadObject("File", str(self.path), "", f"has a line that is not an entry: {problem}") from None
+                entry = entries.read(line)
+            except decode.UNREADABLE as problem:
+                why = f"has a line that is not an entry: {decode.shortened(problem)}"
+                raise BadObject("File", str(self.path), "", why) from None
+            yield entry
 
 
 def opened(path: Path) -> Iterator[Segment]:

@@ -18,6 +18,7 @@ from typing import BinaryIO, Final
 import msgspec
 from msgspec import Struct
 
+from numalign.api.decode import decode
 from numalign.api.decode.structs import Wire
 from numalign.api.errors import BadObject
 
@@ -30,6 +31,8 @@ FAST: Final = 1
 HEAD: Final = b'{"apiVersion":'
 """The beginning of a head. Entries begin with their tag."""
 CHUNK: Final = 1 << 18
+LONGEST: Final = 366 * 86400.0
+"""Seconds of a segment; times of entries that are further away make no sense."""
 LONGEST_LINE: Final = 256 << 20
 """Bytes of a line, and of a gzip member. The state of 50,000 nodes is less than half of it; whatever is longer is no
 recording."""
@@ -50,7 +53,7 @@ class SegmentHead(Wire, frozen=True, omit_defaults=False):
 
     def wall(self, now: float) -> datetime:
         """A time of the scheduler's clock as wall-clock time."""
-        return datetime.fromisoformat(self.begun) + timedelta(seconds=now - self.now)
+        return datetime.fromisoformat(self.begun) + timedelta(seconds=min(max(now - self.now, -LONGEST), LONGEST))
 
 
 class SegmentFile(Struct, frozen=True):
@@ -135,7 +138,9 @@ def head(text: bytes, path: Path) -> SegmentHead:
     """The head of a segment. BadObject if the line is none, or if a newer program wrote it."""
     try:
         found = msgspec.json.decode(text, type=SegmentHead)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        for now in (found.now - LONGEST, found.now + LONGEST):
+            found.wall(now)
+    except decode.UNREADABLE:
         found = SegmentHead(kind="")
     if found.kind != KIND or not found.begun:
         raise BadObject("File", str(path), "", "is not a recording; name a folder that `scheduler run --record` wrote")

@@ -1,5 +1,6 @@
 """Made-up clusters and pods for the stock scheduler: repeatable, rich in what can happen, small when they must be."""
 
+import functools
 import json
 from collections.abc import Iterator
 from random import Random
@@ -12,7 +13,6 @@ from numalign.oracle.kubescheduler import answer
 from numalign.oracle.kubescheduler.generate import cases
 from numalign.oracle.kubescheduler.generate.pods import FEATURES, FeatureRates
 
-DRAWN = [cases.draw(3, number)[1] for number in range(200)]
 KINDS = {
     *("nodes", "pods", "namespaces", "services", "replicaSets", "statefulSets", "replicationControllers"),
     *("persistentVolumes", "persistentVolumeClaims", "storageClasses", "csiNodes", "csiDrivers"),
@@ -28,21 +28,26 @@ VOLUMES = {
 }
 
 
+@functools.cache
+def drawn() -> list[dict[str, Any]]:
+    return [cases.draw(3, number)[1] for number in range(200)]
+
+
 def asked() -> Iterator[dict[str, Any]]:
-    return (question["pod"] for case in DRAWN for question in case["questions"])
+    return (question["pod"] for case in drawn() for question in case["questions"])
 
 
 def test_the_same_seed_makes_the_same_clusters() -> None:
-    assert DRAWN[:20] == [cases.draw(3, number)[1] for number in range(20)]
-    assert DRAWN[0] != cases.draw(4, 0)[1]
+    assert drawn()[:20] == [cases.draw(3, number)[1] for number in range(20)]
+    assert drawn()[0] != cases.draw(4, 0)[1]
 
 
 def test_a_cluster_has_one_to_twelve_nodes() -> None:
-    assert {len(case["snapshot"]["nodes"]) for case in DRAWN} == set(range(1, 13))
+    assert {len(case["snapshot"]["nodes"]) for case in drawn()} == set(range(1, 13))
 
 
 def test_every_kind_of_object_is_drawn() -> None:
-    assert set().union(*(case["snapshot"] for case in DRAWN)) == KINDS
+    assert set().union(*(case["snapshot"] for case in drawn())) == KINDS
 
 
 def test_pods_to_place_have_every_feature() -> None:
@@ -55,7 +60,7 @@ def test_pods_name_every_kind_of_volume() -> None:
 
 
 def test_every_plugin_with_settings_gets_some() -> None:
-    configured = {each["name"] for case in DRAWN if "profile" in case for each in case["profile"]["pluginConfig"]}
+    configured = {each["name"] for case in drawn() if "profile" in case for each in case["profile"]["pluginConfig"]}
     assert configured == {
         *("NodeResourcesFit", "NodeResourcesBalancedAllocation", "NodeAffinity"),
         *("PodTopologySpread", "InterPodAffinity", "VolumeBinding"),
@@ -69,7 +74,7 @@ def test_some_clusters_do_without_a_feature(feature: str) -> None:
 
 
 def test_a_snapshot_is_read_whole() -> None:
-    case = next(each for each in DRAWN if len(each["snapshot"].get("pods", ())) == 40)
+    case = next(each for each in drawn() if len(each["snapshot"].get("pods", ())) == 40)
     seen = answer.read(case["snapshot"])
     running = [pod for pod in case["snapshot"]["pods"] if pod["status"]["phase"] in ("Running", "Pending")]
     assert set(seen.world.pods) == {pod["metadata"]["uid"] for pod in running}
@@ -77,7 +82,7 @@ def test_a_snapshot_is_read_whole() -> None:
 
 
 def test_a_smaller_cluster_is_smaller_and_can_be_asked_about() -> None:
-    case = min(DRAWN, key=lambda each: (not has_removals(each), len(json.dumps(each))))
+    case = min(drawn(), key=lambda each: (not has_removals(each), len(json.dumps(each))))
     for candidate in cases.smaller(case):
         assert len(json.dumps(candidate)) < len(json.dumps(case))
         assert names_what_is_there(candidate)
@@ -100,6 +105,6 @@ def test_a_case_shrinks_to_what_matters() -> None:
     def has_a_taint(case: dict[str, Any]) -> bool:
         return any("taints" in node["spec"] for node in case["snapshot"]["nodes"])
 
-    small = shrink.shrunk(next(filter(has_a_taint, DRAWN)), has_a_taint, cases.smaller)
+    small = shrink.shrunk(next(filter(has_a_taint, drawn())), has_a_taint, cases.smaller)
     assert len(small["questions"]) == len(small["snapshot"]["nodes"]) == 1
     assert set(small["snapshot"]) == {"nodes"}

@@ -64,4 +64,7 @@ def test_an_object_that_makes_no_sense_leaves_the_last_one_in_force() -> None:
     reports.device(device(0), REPORT)
     with pytest.raises(BadObject, match="listed twice"):
         reports.device(device(1, 1), REPORT)
+    nameless = DeviceInfo(type="gpu", minor=0, health=True, labels={"": "x"})
+    with pytest.raises(BadObject, match="a name must not be empty"):
+        reports.device(DeviceObject(metadata=META, spec=DeviceObjectSpec((nameless,))), REPORT)
     assert listed(reports.report(REPORT)) == [("gpu", 0)]

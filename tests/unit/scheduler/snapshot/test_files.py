@@ -75,6 +75,17 @@ def test_a_configuration_that_was_spoilt_says_so() -> None:
         settings.again(spoilt, "f")
 
 
+def test_a_configuration_that_names_no_plugins_of_a_point_or_an_unknown_strategy_says_so() -> None:
+    lacking = settings.plain(main.defaults())
+    del lacking["profiles"][0]["plugins"]["at"]["filter"]
+    with pytest.raises(BadObject, match=r"configuration.filter: is missing"):
+        settings.again(lacking, "f")
+    unknown = settings.plain(main.defaults())
+    unknown["profiles"][0]["args"]["NodeResourceTopologyMatch"]["scoringStrategy"] = {"type": "Most"}
+    with pytest.raises(BadObject, match="'Most' is not a valid Strategy"):
+        settings.again(unknown, "f")
+
+
 KUBECTL = {
     "a list": listed(POD, NODE, REPORT, OTHER),
     "a list as YAML": yaml.safe_dump(json.loads(listed(POD, NODE, REPORT))).encode(),

@@ -300,6 +300,7 @@ def images(
     here = installation.objects(values, where, release.component)
     found = images.used(here)
     if registry:
+        _require_registry(registry)
         moved = structs.replace(values, global_=structs.replace(values.global_, image_registry=registry))
         found = images.mirrored(here, installation.objects(moved, where, release.component))
     if raw:
@@ -313,6 +314,16 @@ def images(
             table.add_row(each.component, each.reference, *([each.mirror] if registry else []))
         page.add(table)
         output.show(page.text())
+
+
+def _require_registry(registry: str) -> None:
+    """BadObject for what no image reference can begin with."""
+    from numalign.deploy import values
+
+    try:
+        values.checked({"global": {"imageRegistry": registry}}, "")
+    except BadObject as problem:
+        raise BadObject("Option", "--registry", "", problem.why) from None
 
 
 async def _planned(server: Server, values: Values, wanted: Wanted, seconds: float) -> ApplyPlan:

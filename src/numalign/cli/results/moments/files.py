@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from numalign.api.errors import BadObject
 from numalign.dashboard import app, statics
+from numalign.dashboard.pages import fleet
 from numalign.dashboard.rendering import Links
 from numalign.dashboard.source import Source
 from numalign.process import asgi
@@ -34,7 +35,9 @@ class FileLinks(Links):
         self._written = written
 
     def __call__(self, page: str, *names: str, **query: object) -> str:
-        return file_name(page, *names) if (page, *names) in self._written else "#main"
+        filled = (page, *names, f"{query['resource']}") if "resource" in query else ()
+        named = filled if filled in self._written else (page, *names)
+        return file_name(*named) if named in self._written else "#main"
 
     def static(self, name: str) -> str:
         return name
@@ -51,6 +54,11 @@ async def export(source: Source, folder: Path) -> int:
     """Returns how many files it wrote. BadObject if the folder is there, or cannot be written."""
     shown = await source.moment()
     pages: list[tuple[str, ...]] = [(page,) for page in PAGES]
+    # The fleet once more for each further resource: a file has no form to choose one.
+    queries: dict[tuple[str, ...], str] = {
+        ("fleet", name): f"/fleet?resource={quote(name, safe='')}" for name in fleet.resources_of(shown)[1:]
+    }
+    pages += queries
     pages += [("node", name) for name in list(shown.nodes)[:MOST_NODES]]
     pages += [("waiting", *pod.name.split("/", 1)) for pod in shown.waiting[:MOST_PODS]]
     pages += [("decisions", each.key) for each in shown.decisions[:MOST_DECISIONS]]
@@ -60,7 +68,7 @@ async def export(source: Source, folder: Path) -> int:
         for name in statics.TYPES:
             (folder / name).write_bytes(statics.content(name))
         for page in pages:
-            path = "/" + "/".join(quote(each, safe="") for each in page)
+            path = queries.get(page) or "/" + "/".join(quote(each, safe="") for each in page)
             answer = await asgi.answered(application, Request("GET", path.encode(), {}), secure=False)
             if answer.code == OK:
                 (folder / file_name(*page)).write_bytes(answer.body)

@@ -77,6 +77,9 @@ def test_exported_pages_lead_to_one_another_and_nowhere_else(scene: Scene, tmp_p
         if file.suffix == ".html":
             targets = re.findall(r'(?:href|src)="([^"#]+)"', file.read_text())
             assert set(targets) - written.keys() == set(), file.name
+    filled = written[files.file_name("fleet", "nvidia.com/gpu")].read_text()
+    assert f'href="{files.file_name("fleet", "nvidia.com/gpu")}" aria-current="page"' in filled
+    assert "gpu free" in filled
     names = re.findall(r"<bdi>([^<]+)</bdi></a>", written["fleet.html"].read_text())
     assert set(names) == {"gpu-a", "gpu-b", "plain"}
 
