@@ -84,6 +84,9 @@ class World:
         self.enforcer = None
 
     def start_kubelet(self) -> None:
+        if self._kubelet is not None and not self._kubelet.done():
+            # Another fault has brought it back.
+            return
         self._kubelet = asyncio.create_task(self._sync_all())
 
     async def kill_kubelet(self) -> None:
