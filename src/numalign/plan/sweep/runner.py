@@ -135,7 +135,9 @@ class Journal:
             before = msgspec.json.decode(lines[0], type=_Head)
             rows = [msgspec.json.decode(line, type=FinishedRun) for line in lines[1:]]
         except decode.UNREADABLE as problem:
-            raise BadObject("File", str(self.path), "", f"is no journal of a sweep: {decode.shortened(problem)}") from None
+            raise BadObject(
+                "File", str(self.path), "", f"is no journal of a sweep: {decode.shortened(problem)}"
+            ) from None
         if before != head:
             what = (
                 "another cluster or workload"
