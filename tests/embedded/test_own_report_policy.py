@@ -29,6 +29,9 @@ def report(name: str, **more: Any) -> dict[str, Any]:
     return kind | {"metadata": {"name": name}, "zones": []} | more
 
 
+NODE_OBJECTS = "/api/v1/nodes"
+
+
 def pod(node: str) -> dict[str, Any]:
     spec = {
         "serviceAccountName": rights.AGENT_ACCOUNT.name,
@@ -45,6 +48,7 @@ def guarded(real_server: RealServer) -> Iterator[RealServer]:
     made = [(ACCOUNTS, each) for each in rights.manifest() if each["kind"] == "ServiceAccount"]
     made += [(PODS, pod(node)) for node in NODES]
     made += [(REPORTS, report(node)) for node in NODES]
+    made += [(NODE_OBJECTS, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}}) for node in NODES]
     made += [(f"{POLICIES}/{PLURALS[each['kind']]}", each) for each in rights.own_report_policy(rights.AGENT_ACCOUNT)]
     answers = [real_server.call("POST", place, each) for place, each in made]
     assert [answer for status, answer in answers if status != 201] == []
@@ -74,6 +78,23 @@ def test_an_agent_writes_the_report_of_its_own_node_alone(guarded: RealServer) -
     guarded.until(lambda: applied(guarded, one, "two") == 403)
     assert [applied(guarded, one, name) for name in ("one", "two", "new")] == [200, 403, 403]
     assert [applied(guarded, token(guarded, "two"), name) for name in NODES] == [403, 200]
+
+
+def labelled(server: RealServer, holder: str, node: str, subresource: str = "") -> int:
+    """The answer to the agent's attempt to change a Node."""
+    change = {"metadata": {"labels": {"changed": holder[-8:].strip("-_.")}}}
+    path = f"{NODE_OBJECTS}/{node}{subresource}"
+    status, answer = server.call("PATCH", path, change, "application/merge-patch+json", token=holder)
+    assert status < 400 or "may not write node" in answer["message"], answer
+    return status
+
+
+def test_an_agent_changes_its_own_node_alone(guarded: RealServer) -> None:
+    """RBAC allows every Node where agents remove a taint or offer devices."""
+    one = token(guarded, "one")
+    guarded.until(lambda: labelled(guarded, one, "two") == 403)
+    assert [labelled(guarded, one, name) for name in NODES] == [200, 403]
+    assert [labelled(guarded, one, name, "/status") for name in NODES] == [200, 403]
 
 
 def test_a_token_that_is_bound_to_no_pod_writes_no_report(guarded: RealServer) -> None:

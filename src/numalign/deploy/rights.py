@@ -259,7 +259,7 @@ NODE_OF_TOKEN: Final = "request.userInfo.extra[?'authentication.kubernetes.io/no
 
 
 def own_report_policy(agent: Holder, name: str = POLICY) -> list[dict[str, Any]]:
-    """Lets the service account write a report only with the token of a pod on the node of that name."""
+    """Lets the service account write a report, and a Node, only with the token of a pod on the node of that name."""
     user = f"system:serviceaccount:{agent.namespace}:{agent.name}"
     reports = {
         "apiGroups": [wire.GROUP],
@@ -267,9 +267,16 @@ def own_report_policy(agent: Holder, name: str = POLICY) -> list[dict[str, Any]]
         "operations": ["CREATE", "UPDATE", "DELETE"],
         "resources": [*REPORTS],
     }
+    # RBAC lets agents that remove a taint or offer devices change every Node.
+    nodes = {
+        "apiGroups": [""],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE", "UPDATE", "DELETE"],
+        "resources": ["nodes", "nodes/status"],
+    }
     policy = {
         "failurePolicy": "Fail",
-        "matchConstraints": {"resourceRules": [reports]},
+        "matchConstraints": {"resourceRules": [reports, nodes]},
         "matchConditions": [{"name": "agent", "expression": f"request.userInfo.username == '{user}'"}],
         "variables": [
             {"name": "node", "expression": NODE_OF_TOKEN},
@@ -278,8 +285,8 @@ def own_report_policy(agent: Holder, name: str = POLICY) -> list[dict[str, Any]]
         "validations": [
             {
                 "expression": "variables.node != '' && variables.node == variables.report",
-                "messageExpression": "'an agent on node ' + variables.node + ' may not write the report of node '"
-                " + variables.report",
+                "messageExpression": "'an agent on node ' + variables.node + ' may not write '"
+                " + (request.resource.resource == 'nodes' ? '' : 'the report of ') + 'node ' + variables.report",
                 "reason": "Forbidden",
             }
         ],

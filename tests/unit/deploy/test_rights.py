@@ -87,10 +87,12 @@ def test_no_right_leads_into_pods_or_to_secrets(table: tuple[Right, ...]) -> Non
 
 def test_agents_that_share_an_account_are_limited_by_the_policy() -> None:
     policy, binding = rights.own_report_policy(rights.AGENT_ACCOUNT)
-    (rule,) = policy["spec"]["matchConstraints"]["resourceRules"]
+    rule, nodes = policy["spec"]["matchConstraints"]["resourceRules"]
     written = {"create": "CREATE", "patch": "UPDATE", "update": "UPDATE", "delete": "DELETE"}
     reports = [each for each in rights.AGENT if each.resources == rights.REPORTS]
     assert {written[verb] for each in reports for verb in each.verbs if verb in written} <= set(rule["operations"])
+    changed = {each for right in rights.AGENT for each in right.resources if right.verbs == ("patch",)}
+    assert changed == {"nodes", "nodes/status"} == set(nodes["resources"])
     assert (policy["spec"]["failurePolicy"], binding["spec"]["validationActions"]) == ("Fail", ["Deny"])
 
 
