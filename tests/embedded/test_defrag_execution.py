@@ -42,7 +42,7 @@ def test_no_evicted_pod_stays_without_a_place_in_a_thousand_runs() -> None:
     met = Counter(blow for each in told for blow in each.blows)
     assert set(met) == {"kill_scheduler", "stranger", "forbid", "cordon", "delete"}
     assert sum(each.resumed for each in told) > 100
-    assert sum(each.ending.verdict == "done" for each in told) > 800
+    assert sum(each.ending.verdict == "done" for each in told) > 700
 
 
 @pytest.mark.slow
