@@ -1,57 +1,147 @@
-"""`plan sweep --dask` finds on a cluster of several workers what one process finds, also when a worker is killed."""
+"""`plan sweep --dask`: on a cluster of several workers, each a process of its own, of which one is killed."""
 
 from __future__ import annotations
 
 import os
+import re
 import signal
+import subprocess
 import sys
+import time
 from collections.abc import Iterator
-from importlib import import_module
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from numalign.api.errors import BadObject
 from numalign.plan.sweep import daskcluster, runner
+from numalign.plan.sweep.daskcluster import PATIENCE
+from numalign.plan.sweep.runner import FinishedRun
 from tests.unit.plan.test_sweep import VARY, still, subject, tasks
 
 WORKERS = 3
+ADDRESS = re.compile(r"Scheduler at:\s+(tcp://\S+)")
+LONG = 300.0
+
+
+class Program:
+    """A program of Dask, with its log."""
+
+    def __init__(self, folder: Path, name: str, *command: str) -> None:
+        self.log = folder / f"{name}.log"
+        with self.log.open("wb") as log:
+            dask = [sys.executable, "-m", "dask", *command]
+            variables = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+            self.process = subprocess.Popen(dask, stdout=log, stderr=log, cwd=folder, env=variables)
+
+    def until(self, words: re.Pattern[str]) -> str:
+        until = time.monotonic() + LONG
+        while time.monotonic() < until and self.process.poll() is None:
+            found = words.search(self.log.read_text())
+            if found is not None:
+                return found[1]
+            time.sleep(0.1)
+        raise AssertionError(self.log.read_text())
+
+    def kill(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+
+@contextmanager
+def program(folder: Path, name: str, *command: str) -> Iterator[Program]:
+    found = Program(folder, name, *command)
+    try:
+        yield found
+    finally:
+        found.kill()
 
 
 @pytest.fixture
-def dask() -> Iterator[Any]:
-    """A Dask scheduler and its workers, each in a process of its own."""
-    distributed: Any = import_module("distributed")
-    with distributed.LocalCluster(
-        n_workers=WORKERS, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
-    ) as found:
+def scheduler(tmp_path: Path) -> Iterator[Program]:
+    with program(tmp_path, "scheduler", "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard") as found:
         yield found
 
 
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_workers_find_what_one_process_finds_even_if_one_is_killed_in_the_middle(dask: Any) -> None:
-    wanted, about = tasks(*VARY, seeds=4), subject()
-    alone = {row.key: row for row in runner.runs(about, wanted, 1, still)}
-    pids = [worker.pid for worker in dask.workers.values()]
-    found: dict[str, runner.FinishedRun] = {}
-    for row in daskcluster.runs(about, wanted, dask.scheduler_address, still):
-        if not found:
-            os.kill(pids[0], signal.SIGKILL)
-        found[row.key] = row
-    assert len(set(pids)) == WORKERS
-    assert found == alone
-    again = {row.key: row for row in daskcluster.runs(about, wanted[:3], dask.scheduler_address, still)}
-    assert again == {key: row for key, row in alone.items() if key in again}
+def worker(folder: Path, number: int, address: str, *more: str) -> Any:
+    usual = ("--nthreads", "2", "--no-dashboard", "--host", "127.0.0.1", *more)
+    return program(folder, f"worker-{number}", "worker", address, *usual)
 
 
-@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nonsense://x", "tcp://127.0.0.1:port"])
-def test_an_address_where_no_scheduler_answers_is_named(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(daskcluster, "PATIENCE", 1.0)
-    with pytest.raises(BadObject, match=rf"{address}.*no Dask scheduler answers there"):
-        list(daskcluster.runs(subject(), tasks(seeds=1), address, still))
+def alone() -> dict[str, FinishedRun]:
+    return {row.key: row for row in runner.runs(subject(), tasks(*VARY, seeds=4), 1, still)}
 
 
-def test_the_extra_is_named_where_it_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_run_is_lost_when_a_worker_is_killed_in_the_middle(scheduler: Program, tmp_path: Path) -> None:
+    address, found = scheduler.until(ADDRESS), dict[str, FinishedRun]()
+    with ExitStack() as stack:
+        workers = [stack.enter_context(worker(tmp_path, each, address, "--no-nanny")) for each in range(WORKERS)]
+        for each in workers:
+            each.until(re.compile(r"(Registered to)"))
+        wanted = tasks(*VARY, seeds=4)
+        for row in daskcluster.runs(address, subject(), wanted, still, time.monotonic, LONG):
+            assert row.key not in found
+            found[row.key] = row
+            if len(found) == 2:
+                workers[0].kill()
+    assert found == alone()
+    assert len(found) == len(wanted)
+
+
+def test_without_workers_the_sweep_ends_and_says_what_to_start(scheduler: Program) -> None:
+    address = scheduler.until(ADDRESS)
+    with pytest.raises(
+        BadObject, match=r"no worker for 3 s; start some with `dask worker tcp://.*Finished runs are kept"
+    ):
+        list(daskcluster.runs(address, subject(), tasks("lose=0"), still, time.monotonic, 3.0))
+
+
+class Deadly:
+    """A clock that ends every process that looks at it."""
+
+    def __call__(self) -> float:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return 0.0
+
+
+def test_runs_that_kill_every_worker_end_the_sweep(scheduler: Program, tmp_path: Path) -> None:
+    """Nannies start the workers again, which get what the sweep is about anew."""
+    address = scheduler.until(ADDRESS)
+    with worker(tmp_path, 0, address), pytest.raises(BadObject, match="its workers die; memory may be short"):
+        list(daskcluster.runs(address, subject(), tasks("lose=0", seeds=1), Deadly(), time.monotonic, LONG))
+
+
+def test_a_scheduler_that_ends_ends_the_sweep(scheduler: Program, tmp_path: Path) -> None:
+    address, found = scheduler.until(ADDRESS), list[FinishedRun]()
+
+    def go() -> None:
+        for row in daskcluster.runs(address, subject(), tasks(*VARY, seeds=20), still, time.monotonic, 20.0):
+            found.append(row)
+            if len(found) == 2:
+                scheduler.kill()
+
+    with worker(tmp_path, 0, address, "--no-nanny"), pytest.raises(BadObject, match="Finished runs are kept"):
+        go()
+    assert len(found) >= 2
+
+
+def test_where_no_scheduler_answers_the_address_is_named() -> None:
+    with pytest.raises(BadObject, match=r"tcp://127.0.0.1:1, --dask: no Dask scheduler answers"):
+        list(daskcluster.runs("tcp://127.0.0.1:1", subject(), tasks("lose=0"), still, time.monotonic, 1.0))
+
+
+def test_without_dask_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(BadObject, match=r"pip install 'numalign\[dask\]'"):
-        list(daskcluster.runs(subject(), tasks(seeds=1), "tcp://127.0.0.1:1", still))
+        list(daskcluster.runs("tcp://127.0.0.1:1", subject(), [], still, time.monotonic, PATIENCE))
+
+
+def test_the_extra_is_not_needed_otherwise() -> None:
+    """Neither the command nor the planner imports Dask unless it is asked for."""
+    code = (
+        "import sys, numalign.plan.sweep.daskcluster, numalign.cli.commands.plan; print('distributed' in sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "False\n"

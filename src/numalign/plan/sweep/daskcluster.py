@@ -1,70 +1,173 @@
-"""Makes the runs of a sweep on the workers of a Dask cluster, with the package distributed, which is an extra.
+"""Runs a sweep on the workers of a Dask cluster, on as many machines as there are.
 
-`numalign plan sweep --dask` calls `runs`. Each worker is given the cluster and the workload once, also one that comes
-later. Dask gives the runs of a worker that dies to others. A run is the same wherever it is made."""
+`numalign plan sweep --dask ADDRESS` calls `runs`. Every worker keeps the cluster that the sweep is about, also one that
+joins later. Runs that a worker had not finished when it died are made by others. Dask is imported here only, and only
+when it is asked for: it belongs to the extra `dask`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from importlib import import_module
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import CancelledError
 from typing import Any, Final
+
+from msgspec import Struct
 
 from numalign import __version__
 from numalign.api.errors import BadObject
 from numalign.plan.sweep import runner
 from numalign.plan.sweep.runner import Clock, FinishedRun, Subject, Task
 
-PACKAGE: Final = "distributed"
-NAME: Final = "numalign-sweep"
-PATIENCE: Final = 30.0
-"""Seconds for the cluster to answer."""
+AHEAD: Final = 4
+"""Runs that wait at the scheduler for each thread of a worker: enough to keep it busy."""
+AT_LEAST: Final = 16
+PATIENCE: Final = 60.0
+"""Seconds without any worker, at the start and later."""
+LOOK: Final = 2.0
 
 
-class WorkerSetup:
-    """Dask calls `setup` in every worker before its first run."""
-
-    name = NAME
-
-    def __init__(self, subject: Subject, clock: Clock, version: str) -> None:
-        self._subject, self._clock, self._version = subject, clock, version
-
-    def setup(self, worker: Any) -> None:
-        if self._version != __version__:
-            raise RuntimeError(f"has numalign {__version__}, and not {self._version} as the sweep")
-        runner.begin(self._subject, self._clock)
+class Stranger(Exception):
+    """A worker that has another numalign."""
 
 
-def runs(subject: Subject, tasks: Sequence[Task], address: str, clock: Clock) -> Iterator[FinishedRun]:
-    """Each run as it ends. BadObject if the package, the cluster or its workers fail."""
+def runs(
+    address: str, subject: Subject, tasks: Sequence[Task], clock: Clock, waited: Callable[[], float], patience: float
+) -> Iterator[FinishedRun]:
+    """Each run as it ends. BadObject if the cluster cannot be used or ends; finished runs have been returned by then.
+
+    `waited`: a clock in seconds, for `patience` with a cluster without workers."""
+    distributed = _distributed()
     try:
-        dask: Any = import_module(PACKAGE)
-    except ImportError:
-        why = f"needs the package {PACKAGE}; pip install 'numalign[dask]', here and for the workers"
-        raise BadObject("plan sweep", address, "--dask", why) from None
-    try:
-        client = dask.Client(address, timeout=PATIENCE, set_as_default=False)
+        client = distributed.Client(address, timeout=patience)
     except (OSError, ValueError, TypeError) as problem:
-        why = f"no Dask scheduler answers there: {problem}; write an address like tcp://host:8786"
-        raise BadObject("plan sweep", address, "--dask", why) from None
+        raise _bad(address, f"no Dask scheduler answers ({problem}); start one with `dask scheduler`") from None
     with client:
+        yield from _Sweep(distributed, client, address, subject, clock).rows(tasks, waited, patience)
+
+
+def _distributed() -> Any:
+    try:
+        import distributed
+    except ImportError:
+        raise BadObject("plan sweep", "", "--dask", "needs Dask: pip install 'numalign[dask]'") from None
+    return distributed
+
+
+def _bad(address: str, why: str) -> BadObject:
+    return BadObject("Dask cluster", address, "--dask", why)
+
+
+class _Sweep:
+    def __init__(self, distributed: Any, client: Any, address: str, subject: Subject, clock: Clock) -> None:
+        self._distributed, self._client, self._address = distributed, client, address
+        self._about = _About(subject.digest(), __version__)
+        self._plugin = _plugin(distributed, self._about, subject, clock)
+
+    def rows(self, tasks: Sequence[Task], waited: Callable[[], float], patience: float) -> Iterator[FinishedRun]:
+        self._client.register_plugin(self._plugin, name=self._about.key)
         try:
-            client.register_plugin(_plugin(dask, WorkerSetup(subject, clock, __version__)))
-            client.wait_for_workers(1, timeout=PATIENCE)
-            # Not pure: a run that was made for another sweep must not be taken for this one.
-            waiting = client.map(runner.made, tasks, pure=False)
-            for each in dask.as_completed(waiting, loop=client.loop):
-                yield each.result()
-                each.release()
-        except dask.KilledWorker as problem:
-            why = f"its workers die; memory may be short: {problem}. Finished runs are kept"
-            raise BadObject("plan sweep", address, "--dask", why) from None
-        except (OSError, RuntimeError, TimeoutError, dask.client.FutureCancelledError) as problem:
-            why = f"the Dask cluster fails: {problem or type(problem).__name__}. Finished runs are kept"
-            raise BadObject("plan sweep", address, "--dask", why) from None
+            yield from self._rows(deque(tasks), waited, patience)
+        except self._distributed.KilledWorker:
+            why = "its workers die; memory may be short: start fewer on each machine. Finished runs are kept"
+            raise _bad(self._address, why) from None
+        except Stranger as problem:
+            raise _bad(self._address, f"{problem}; install the same version everywhere") from None
+        except (OSError, asyncio.CancelledError, CancelledError):
+            raise _bad(self._address, "the scheduler ended. Finished runs are kept") from None
+        except ModuleNotFoundError as problem:
+            raise _bad(self._address, f"a worker lacks {problem.name}; install numalign there, too") from None
+        finally:
+            self._forget()
+
+    def _rows(self, left: deque[Task], waited: Callable[[], float], patience: float) -> Iterator[FinishedRun]:
+        running: set[Any] = set()
+        alone_since: float | None = None
+        while left or running:
+            threads = sum(self._client.nthreads().values())
+            if threads:
+                alone_since = None
+            elif alone_since is None:
+                alone_since = waited()
+            elif waited() - alone_since > patience:
+                why = f"no worker for {patience:.0f} s; start some with `dask worker {self._address}`"
+                raise _bad(self._address, f"{why}. Finished runs are kept")
+            while left and len(running) < max(AT_LEAST, AHEAD * threads):
+                task = left.popleft()
+                running.add(self._client.submit(_run, self._about, task, key=f"{self._about.key}-{task.key}"))
+            done = self._ended(running)
+            running -= done
+            for each in done:
+                row: FinishedRun = each.result()
+                yield row
+
+    def _ended(self, running: Collection[Any]) -> set[Any]:
+        """Those that have ended, as soon as one has; none if that takes longer."""
+        try:
+            found = self._distributed.wait(list(running), timeout=LOOK, return_when="FIRST_COMPLETED")
+        except (TimeoutError, self._distributed.TimeoutError):
+            return set()
+        lost = [each for each in found.done if each.status in ("cancelled", "lost")]
+        if lost or self._client.status != "running":
+            raise _bad(self._address, "the scheduler ended. Finished runs are kept")
+        return set(found.done)
+
+    def _forget(self) -> None:
+        """The workers may serve others, too."""
+        if self._client.status == "running":
+            self._client.unregister_worker_plugin(self._about.key)
 
 
-def _plugin(dask: Any, setup: WorkerSetup) -> Any:
-    """Of Dask's own kind, which is only known once the package is there."""
-    made = dask.WorkerPlugin()
-    made.name, made.setup = setup.name, setup.setup
-    return made
+class _About(Struct, frozen=True):
+    """Which sweep a run belongs to."""
+
+    subject: str
+    version: str
+
+    @property
+    def key(self) -> str:
+        return f"numalign-{self.subject}"
+
+
+class _Kept(Struct, frozen=True):
+    """What a worker keeps of a sweep."""
+
+    subject: Subject
+    nodes: list[str]
+    clock: Clock
+
+
+_KEPT: dict[str, _Kept] = {}
+"""By sweep, of a process that is a worker."""
+_ONE: Final = threading.Lock()
+"""A worker may have several threads. One run at a time is as fast, because Python computes on one of them."""
+
+
+def _plugin(distributed: Any, about: _About, subject: Subject, clock: Clock) -> Any:
+    """Dask runs `setup` on every worker, those included that join later or are started again."""
+
+    class Keeper(distributed.WorkerPlugin):  # type: ignore[misc]
+        def setup(self, worker: Any) -> None:
+            keep(about, subject, clock)
+
+        def teardown(self, worker: Any) -> None:
+            drop(about)
+
+    return Keeper()
+
+
+def keep(about: _About, subject: Subject, clock: Clock) -> None:
+    _KEPT[about.key] = _Kept(subject, runner.names(subject.taken), clock)
+
+
+def drop(about: _About) -> None:
+    _KEPT.pop(about.key, None)
+
+
+def _run(about: _About, task: Task) -> FinishedRun:
+    if about.version != __version__:
+        raise Stranger(f"a worker has numalign {__version__}, and this is {about.version}")
+    with _ONE:
+        kept = _KEPT[about.key]
+        return runner.run(kept.subject, kept.nodes, task, kept.clock)

@@ -1,6 +1,6 @@
 """Runs a sweep in several processes, and keeps every finished run in a file, so that a later call goes on from there.
 
-`numalign plan sweep` calls `Journal` and `runs`; `daskcluster` calls `begin` and `made` in processes elsewhere. The
+`numalign plan sweep` calls `Journal` and `runs`; `daskcluster` calls `run` in processes elsewhere. The
 journal has one line for each run; its first line says what the sweep is about. A run depends on the cluster, the point
 and the seed alone. A process that dies costs the runs that it had not finished, which others then do."""
 
@@ -168,9 +168,9 @@ def _in_processes(subject: Subject, tasks: Sequence[Task], workers: int, clock: 
     while left:
         # Forked children would inherit locks of threads that do not exist in them.
         context = multiprocessing.get_context("spawn")
-        pool = ProcessPoolExecutor(min(workers, len(left)), context, begin, (subject, clock))
+        pool = ProcessPoolExecutor(min(workers, len(left)), context, _begin, (subject, clock))
         try:
-            waiting = {pool.submit(made, task) for task in left.values()}
+            waiting = {pool.submit(_run, task) for task in left.values()}
             while waiting:
                 done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
                 for each in done:
@@ -191,12 +191,12 @@ _SUBJECT: dict[str, Any] = {}
 """Of a process that makes runs."""
 
 
-def begin(subject: Subject, clock: Clock) -> None:
+def _begin(subject: Subject, clock: Clock) -> None:
     """What all runs of this process are about; it is sent once."""
     _SUBJECT.update(subject=subject, clock=clock, names=names(subject.taken))
 
 
-def made(task: Task) -> FinishedRun:
+def _run(task: Task) -> FinishedRun:
     return run(_SUBJECT["subject"], _SUBJECT["names"], task, _SUBJECT["clock"])
 
 

@@ -52,7 +52,8 @@ def sweep(
     """Ask what-if for every combination of values, with several orders of arrival.
 
     A sweep that was ended goes on where it was, with the same options and folder. Exit code: 0 if every run has
-    figures, 1 if one has none, 2 if a file or the cluster cannot be read."""
+    figures, 1 if one has none, 2 if a file or the cluster cannot be read, or if
+    the Dask cluster has no workers."""
     from numalign.cli.results.plans import lines
     from numalign.cli.results.plans import sweep as drawn
     from numalign.plan.sweep import grid, page, runner
@@ -90,7 +91,7 @@ def _runs(subject: Subject, tasks: Sequence[Task], workers: int, address: str) -
     from numalign.plan.sweep import daskcluster, runner
 
     if address and tasks:
-        return daskcluster.runs(subject, tasks, address, time.monotonic)
+        return daskcluster.runs(address, subject, tasks, time.monotonic, time.monotonic, daskcluster.PATIENCE)
     return runner.runs(subject, tasks, workers or os.cpu_count() or 1, time.monotonic)
 
 
