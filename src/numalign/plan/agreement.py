@@ -28,6 +28,8 @@ class PredictedBinding(Struct, frozen=True, kw_only=True):
     spec: Mapping[str, Any]
     node: str
     is_admitted: bool
+    is_certain: bool = True
+    """Not where counts do not tell whether the kubelet admits the pod; the replay then counts it as rejected."""
     taken: tuple[Taken, ...] = ()
     """What the kubelet pins for the pod."""
 
@@ -53,11 +55,13 @@ class Agreement(Struct, frozen=True, kw_only=True):
     """Of these, pods for which the kubelet pins something."""
     rejected: int
     """As the replay says."""
+    given_up: int = 0
+    """Pods that the replay counts as rejected without being certain, and that the kubelet admitted."""
     contradictions: tuple[str, ...]
 
     @property
     def bindings(self) -> int:
-        return self.admitted + self.rejected + len(self.contradictions)
+        return self.admitted + self.rejected + self.given_up + len(self.contradictions)
 
 
 Kubelets = Callable[[Sequence[TraceNode], int, Policy, Sequence[PredictedBinding]], Sequence[Answer]]
@@ -67,13 +71,21 @@ Kubelets = Callable[[Sequence[TraceNode], int, Policy, Sequence[PredictedBinding
 def compare(bindings: Sequence[PredictedBinding], answers: Sequence[Answer]) -> Agreement:
     found = [contradiction(binding, answer) for binding, answer in zip(bindings, answers, strict=True)]
     as_said = [binding for binding, wrong in zip(bindings, found, strict=True) if not wrong]
+    given_up = sum(is_given_up(binding, answer) for binding, answer in zip(bindings, answers, strict=True))
     admitted = [binding for binding in as_said if binding.is_admitted]
     return Agreement(
         admitted=len(admitted),
         pinned=sum(bool(binding.taken) for binding in admitted),
-        rejected=len(as_said) - len(admitted),
+        rejected=len(as_said) - len(admitted) - given_up,
+        given_up=given_up,
         contradictions=tuple(wrong for wrong in found if wrong),
     )
+
+
+def is_given_up(binding: PredictedBinding, answer: Answer) -> bool:
+    """Whether the kubelet admitted a pod of which the replay was not certain. It has to go, as the replay goes on
+    without it."""
+    return not binding.is_admitted and not binding.is_certain and not answer.why
 
 
 def contradiction(binding: PredictedBinding, answer: Answer) -> str:
@@ -82,7 +94,8 @@ def contradiction(binding: PredictedBinding, answer: Answer) -> str:
     if binding.is_admitted and answer.why:
         return f"{where}: the replay says that it is admitted, and the kubelet rejected it: {answer.why}"
     if not binding.is_admitted:
-        return "" if answer.why else f"{where}: the replay says that it is rejected, and the kubelet admitted it"
+        wrong = binding.is_certain and not answer.why
+        return f"{where}: the replay says that it is rejected, and the kubelet admitted it" if wrong else ""
     for resource in sorted({each.resource for each in binding.taken} | answer.held.keys()):
         said = [each for each in binding.taken if each.resource == resource]
         held = answer.held.get(resource, {})

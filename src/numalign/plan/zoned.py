@@ -30,6 +30,7 @@ from numalign.plan.trace import WHOLE, Trace
 
 ATTEMPTS: Final = 3
 ALL_SHAPES: Final = 4096
+UNSURE: Final = frozenset({Code.NOT_CERTAIN, Code.NOT_DECIDED})
 START: Final = 0.0
 
 
@@ -122,20 +123,24 @@ class _Replay:
                 break
             decision = self._engine.place(pod, shape, row, START) if table.codes[row] > 0 else None
             if self._seen is not None:
-                self._seen(self._binding(name if not rejected else f"{name}-again-{rejected}", number, row, decision))
+                again = f"{name}-again-{rejected}" if rejected else name
+                self._seen(self._binding(again, number, row, decision, table.codes[row] not in UNSURE))
             if decision is not None:
                 return rejected, True
-            # Not certain to be admitted, in the exact order of arrival: the kubelet refuses it.
+            # It fits no zones, or not certainly: counts do not tell how CPUs of a pod lie that has several zones.
             rejected += 1
             tried.append(row)
         return rejected, False
 
-    def _binding(self, name: str, number: int, row: int, decision: Decision | None) -> PredictedBinding:
+    def _binding(
+        self, name: str, number: int, row: int, decision: Decision | None, is_certain: bool
+    ) -> PredictedBinding:
         return PredictedBinding(
             pod=name,
             spec=machines.spec(self._arrived.shapes[number], pinned=self._pinned),
             node=self._engine.names[row],
             is_admitted=decision is not None,
+            is_certain=is_certain,
             taken=self._engine.taken(decision) if decision is not None else (),
         )
 

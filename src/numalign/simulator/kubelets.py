@@ -2,7 +2,7 @@
 
 `numalign plan replay --against simulated` passes `ask` to the planner. Every machine of the trace is a node of an
 embedded cluster, without schedulers. A pod is created on its node, the kubelet admits or rejects it, and the next one
-follows; no pod ends before the last one has come."""
+follows; no pod ends before the last one has come, but for those that the replay gives up."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ from numalign.simulator.trees import Tree
 NAMESPACE: Final = "default"
 APART: Final = 0.001
 """Seconds from one binding to the next. In virtual time everything that a binding causes at once is done by then."""
+ENDS: Final = 60.0
+"""Seconds after which a deleted pod has ended."""
 UNREPORTED: Final = Publishing(publisher="none")
 FAILED: Final = "Failed"
 
@@ -48,7 +50,11 @@ async def _asked(nodes: Sequence[NodeSpec], bindings: Sequence[PredictedBinding]
             embedded.api.create(PODS, _pod(binding))
             await clock.sleep(APART)
             # Now, because a cluster does not keep more than some thousand rejected pods.
-            found.append(_answer(embedded, binding))
+            answer = _answer(embedded, binding)
+            if agreement.is_given_up(binding, answer):
+                embedded.api.delete(PODS, binding.pod, NAMESPACE)
+                await clock.sleep(ENDS)
+            found.append(answer)
     return found
 
 

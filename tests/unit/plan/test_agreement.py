@@ -72,6 +72,13 @@ def test_what_a_kubelet_did_is_held_against_what_was_said(said: PredictedBinding
     assert found.pinned == bool(said.taken and not words)
 
 
+def test_a_pod_that_the_replay_is_not_certain_of_is_no_contradiction_and_is_counted() -> None:
+    unsure = PredictedBinding(pod="p", spec={}, node="n", is_admitted=False, is_certain=False)
+    admitted, rejected = agreement.compare([unsure], [Answer()]), agreement.compare([unsure], [Answer(why="no")])
+    assert (admitted.given_up, admitted.rejected, admitted.bindings, admitted.contradictions) == (1, 0, 1, ())
+    assert (rejected.given_up, rejected.rejected, rejected.bindings, rejected.contradictions) == (0, 1, 1, ())
+
+
 def _beginning(words: str) -> str:
     return "the replay says that it " if words.startswith("is ") else ""
 

@@ -11,9 +11,10 @@ from msgspec import structs
 
 from numalign.placement import kernels
 from numalign.placement.capacity.contenders import CONTENDERS
-from numalign.plan import agreement, trace, zoned
+from numalign.plan import agreement, machines, trace, zoned
 from numalign.plan.agreement import Agreement, PredictedBinding
-from numalign.plan.trace import Trace
+from numalign.plan.trace import Trace, TraceNode
+from numalign.plan.workload import Shape
 from numalign.plan.zoned import Setup
 from numalign.simulator import kubelets
 from tests.unit.plan import traces
@@ -76,6 +77,24 @@ def test_what_is_said_wrongly_is_found() -> None:
         found = compared(made, setup, [*bindings[:place], wrong, *bindings[place + 1 :]])
         assert len(found.contradictions) == 1
         assert f"pod {pod.pod} on node {pod.node}" in found.contradictions[0]
+
+
+@pytest.mark.parametrize("is_certain", [True, False])
+def test_a_pod_that_the_replay_is_not_certain_of_leaves_when_it_is_given_up(is_certain: bool) -> None:
+    """Counts do not say how 65 CPUs lie in two zones. The third pod fits beside them, but not twice."""
+    server = TraceNode("server", 96_000, 393_216, 8, "G2")
+
+    def binding(name: str, cpus: int, gpus: int, **said: bool) -> PredictedBinding:
+        shape = Shape(1000 * cpus, 1000 if gpus else 0, gpus, (), 1024)
+        return PredictedBinding(
+            pod=name, spec=machines.spec(shape, pinned=True), node="server", **{"is_admitted": True, **said}
+        )
+
+    unsure = binding("third", 16, 0, is_admitted=False, is_certain=is_certain)
+    bindings = [binding("first", 8, 0), binding("second", 65, 8), unsure, binding("fourth", 16, 0)]
+    answers = kubelets.ask([server], 2, "restricted", bindings)
+    assert [bool(each.why) for each in answers] == [False, False, False, is_certain]
+    assert agreement.compare(bindings, answers).given_up == (0 if is_certain else 1)
 
 
 @pytest.mark.slow

@@ -117,6 +117,16 @@ async def _put(lab: Lab, client: Client, bindings: Sequence[PredictedBinding]) -
     return [books[binding.node].answer(pods.decided[binding.pod].result()) for binding in bindings]
 
 
+async def _until_gone(client: Client, name: str) -> None:
+    await _delete(client, name)
+    loop = asyncio.get_running_loop()
+    until = loop.time() + PATIENCE
+    while any(pod.metadata.name == name for pod in await _listed(client)):
+        if loop.time() > until:
+            raise LabError(f"pod {name} did not end in {PATIENCE:.0f} s; look at the log of its kubelet")
+        await asyncio.sleep(LOOK)
+
+
 async def _all(parts: Iterable[Any]) -> None:
     async with asyncio.TaskGroup() as group:
         for part in parts:
@@ -127,10 +137,16 @@ async def _bind(client: Client, pods: _Pods, bindings: Sequence[PredictedBinding
     for binding in bindings:
         await client.create(PODS.within(NAMESPACE), _object(binding))
         try:
-            await asyncio.wait_for(asyncio.shield(pods.decided[binding.pod]), PATIENCE)
+            pod = await asyncio.wait_for(asyncio.shield(pods.decided[binding.pod]), PATIENCE)
         except TimeoutError:
             why = f"the kubelet of {binding.node} did not decide about pod {binding.pod} in {PATIENCE:.0f} s"
             raise LabError(f"{why}; look at its log") from None
+        if agreement.is_given_up(binding, Answer(why=_why(pod))):
+            await _until_gone(client, binding.pod)
+
+
+def _why(pod: Pod) -> str:
+    return (pod.status.message or pod.status.reason) if pod.status.phase == "Failed" else ""
 
 
 def _object(binding: PredictedBinding) -> dict[str, Any]:
@@ -168,8 +184,8 @@ class _Books:
         self._devices = checkpoints.devices(node.device_state.read_bytes()).state
 
     def answer(self, pod: Pod) -> Answer:
-        if pod.status.phase == "Failed":
-            return Answer(why=pod.status.message or pod.status.reason)
+        if why := _why(pod):
+            return Answer(why=why)
         return Answer(held=agreement.held(self._machine, self._cpus, self._devices, pod.metadata.uid))
 
 
