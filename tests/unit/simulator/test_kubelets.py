@@ -84,7 +84,7 @@ def test_a_pod_that_the_replay_is_not_certain_of_leaves_when_it_is_given_up(is_c
     """Counts do not say how 65 CPUs lie in two zones. The third pod fits beside them, but not twice."""
     server = TraceNode("server", 96_000, 393_216, 8, "G2")
 
-    def binding(name: str, cpus: int, gpus: int, **said: bool) -> PredictedBinding:
+    def binding(name: str, cpus: int, gpus: int, **said: Any) -> PredictedBinding:
         shape = Shape(1000 * cpus, 1000 if gpus else 0, gpus, (), 1024)
         return PredictedBinding(
             pod=name, spec=machines.spec(shape, pinned=True), node="server", **{"is_admitted": True, **said}
