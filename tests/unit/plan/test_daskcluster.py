@@ -22,7 +22,9 @@ from numalign.plan.sweep.runner import FinishedRun
 from tests.unit.plan.test_sweep import VARY, still, subject, tasks
 
 WORKERS = 3
+MOST_DEATHS = 4
 ADDRESS = re.compile(r"Scheduler at:\s+(tcp://\S+)")
+REGISTERED = re.compile(r"(Registered to)")
 LONG = 300.0
 
 
@@ -65,8 +67,8 @@ def scheduler(tmp_path: Path) -> Iterator[Program]:
         yield found
 
 
-def worker(folder: Path, number: int, address: str, *more: str) -> Any:
-    usual = ("--nthreads", "2", "--no-dashboard", "--host", "127.0.0.1", *more)
+def worker(folder: Path, number: int, address: str) -> Any:
+    usual = ("--nthreads", "2", "--no-dashboard", "--no-nanny", "--host", "127.0.0.1")
     return program(folder, f"worker-{number}", "worker", address, *usual)
 
 
@@ -77,9 +79,9 @@ def alone() -> dict[str, FinishedRun]:
 def test_no_run_is_lost_when_a_worker_is_killed_in_the_middle(scheduler: Program, tmp_path: Path) -> None:
     address, found = scheduler.until(ADDRESS), dict[str, FinishedRun]()
     with ExitStack() as stack:
-        workers = [stack.enter_context(worker(tmp_path, each, address, "--no-nanny")) for each in range(WORKERS)]
+        workers = [stack.enter_context(worker(tmp_path, each, address)) for each in range(WORKERS)]
         for each in workers:
-            each.until(re.compile(r"(Registered to)"))
+            each.until(REGISTERED)
         wanted = tasks(*VARY, seeds=4)
         for row in daskcluster.runs(address, subject(), wanted, still, time.monotonic, LONG):
             assert row.key not in found
@@ -106,11 +108,14 @@ class Deadly:
         return 0.0
 
 
-def test_runs_that_kill_every_worker_end_the_sweep(scheduler: Program, tmp_path: Path) -> None:
-    """Nannies start the workers again, which get what the sweep is about anew."""
+def test_a_run_that_kills_one_worker_after_the_other_ends_the_sweep(scheduler: Program, tmp_path: Path) -> None:
+    """Dask gives a run up with the fourth worker that dies of it."""
     address = scheduler.until(ADDRESS)
-    with worker(tmp_path, 0, address), pytest.raises(BadObject, match="its workers die; memory may be short"):
-        list(daskcluster.runs(address, subject(), tasks("lose=0", seeds=1), Deadly(), time.monotonic, LONG))
+    with ExitStack() as stack:
+        for each in [stack.enter_context(worker(tmp_path, each, address)) for each in range(MOST_DEATHS)]:
+            each.until(REGISTERED)
+        with pytest.raises(BadObject, match="its workers die; memory may be short"):
+            list(daskcluster.runs(address, subject(), tasks("lose=0", seeds=1), Deadly(), time.monotonic, LONG))
 
 
 def test_a_scheduler_that_ends_ends_the_sweep(scheduler: Program, tmp_path: Path) -> None:
@@ -122,7 +127,7 @@ def test_a_scheduler_that_ends_ends_the_sweep(scheduler: Program, tmp_path: Path
             if len(found) == 2:
                 scheduler.kill()
 
-    with worker(tmp_path, 0, address, "--no-nanny"), pytest.raises(BadObject, match="Finished runs are kept"):
+    with worker(tmp_path, 0, address), pytest.raises(BadObject, match="Finished runs are kept"):
         go()
     assert len(found) >= 2
 

@@ -108,10 +108,10 @@ class _Sweep:
             found = self._distributed.wait(list(running), timeout=LOOK, return_when="FIRST_COMPLETED")
         except (TimeoutError, self._distributed.TimeoutError):
             return set()
-        lost = [each for each in found.done if each.status in ("cancelled", "lost")]
-        if lost or self._client.status != "running":
+        if self._client.status != "running" or any(each.status == "cancelled" for each in found.done):
             raise _bad(self._address, "the scheduler ended. Finished runs are kept")
-        return set(found.done)
+        # The result of a lost one was on a worker that died: another makes the run again.
+        return {each for each in found.done if each.status != "lost"}
 
     def _forget(self) -> None:
         """The workers may serve others, too."""
