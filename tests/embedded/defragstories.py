@@ -12,6 +12,7 @@ import random
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 from numalign.api.attributes import heldrooms
@@ -36,6 +37,7 @@ NAME: Final = "numalign"
 PATIENCE: Final = Patience(budget=300.0, landing=300.0, report=60.0)
 LONGEST: Final = 7200.0
 REPORTS: Final = Publishing(period=20.0)
+ONE_ZONE: Final = {"numalign.io/numa-topology-policy": "SingleNUMANode"}
 
 
 @dataclass
@@ -223,15 +225,15 @@ class Story:
 
 
 @asynccontextmanager
-async def staged(seed: int, *, goes_wrong: bool) -> AsyncIterator[Story]:
+async def staged(seed: int, *, goes_wrong: bool, direct: bool = False) -> AsyncIterator[Story]:
     chances = random.Random(seed)
     clock = virtualtime.clock(chances)
     machine = nodes.machine(zones=2, cores=8, memory=16)
     policy = chances.choice(("single-numa-node", "restricted"))
-    specs = [
-        NodeSpec(name=f"n-{number}", machine=machine, settings=nodes.settings(machine, policy), publishing=REPORTS)
-        for number in range(chances.randint(2, 4))
-    ]
+    made = partial(NodeSpec, machine=machine, settings=nodes.settings(machine, policy), publishing=REPORTS)
+    if direct:
+        made = partial(NodeSpec, machine=machine, direct=True, labels=ONE_ZONE, publishing=REPORTS)
+    specs = [made(name=f"n-{number}") for number in range(chances.randint(2, 4))]
     async with cluster.running(specs, clock, chances, default_scheduler=False) as embedded:
         await clock.sleep(5.0)
         access = embedded.access()
@@ -245,10 +247,11 @@ async def staged(seed: int, *, goes_wrong: bool) -> AsyncIterator[Story]:
             await proxy.close()
 
 
-async def _told(seed: int, goes_wrong: bool) -> Told:
-    async with staged(seed, goes_wrong=goes_wrong) as story:
+async def _told(seed: int, goes_wrong: bool, direct: bool) -> Told:
+    async with staged(seed, goes_wrong=goes_wrong, direct=direct) as story:
         return await story.run()
 
 
-def told(seed: int, *, goes_wrong: bool) -> Told:
-    return virtualtime.run(_told(seed, goes_wrong))
+def told(seed: int, *, goes_wrong: bool, direct: bool = False) -> Told:
+    """`direct`: the nodes are in direct mode, and give each pod one zone."""
+    return virtualtime.run(_told(seed, goes_wrong, direct))

@@ -16,6 +16,7 @@ from numalign.placement.capacity.count import may_be_aligned
 from numalign.placement.capacity.walk import Came, RowTrial
 from numalign.placement.columns.columns import UNREPORTED, VACANT
 from numalign.placement.columns.shapes import Shape
+from numalign.placement.direct import ledger
 from numalign.placement.engine import Engine
 from numalign.placement.exact import UNSURE
 from numalign.placement.explain import whatif
@@ -79,18 +80,34 @@ class RowReader:
 
     def held(self, row: int) -> Mapping[str, int]:
         """By uid, the zones in which pods of the row hold something, as a mask of positions."""
-        return whatif.holders(self._flavour, row)
+        machine = self._flavour.machine(row)
+        if machine is None:
+            return whatif.holders(self._flavour, row)
+        pods = self._flavour.direct.ledger.pods(self._columns.names[row])
+        return {uid: ledger.zones(machine, each) for uid, each in pods.items()}
+
+    def taken(self, row: int, came: Came) -> int:
+        """The same of a pod that a trial placed there."""
+        machine = self._flavour.machine(row)
+        if machine is not None and came.decided is not None:
+            return ledger.zones(machine, came.decided)
+        if came.holding is None:
+            return self.every_zone(row)
+        mask = 0
+        for entry in came.holding.entries:
+            mask |= entry.zones
+        return mask
 
     def observed(self, row: int) -> Mapping[str, frozenset[int]]:
         """By uid, the ids of the zones in which the node's report shows that a pod holds something."""
         rules = self._columns.rules(row)
-        ledger = self._flavour.mirror.ledger.node(self._columns.names[row])
-        if rules is None or ledger is None:
+        reported = self._flavour.mirror.ledger.node(self._columns.names[row])
+        if rules is None or reported is None:
             return {}
         held, zones = self.held(row), rules.zones
         return {
             uid: frozenset(zones[place] for place in range(len(zones)) if held.get(uid, 0) >> place & 1)
-            for uid, record in ledger.records.items()
+            for uid, record in reported.records.items()
             if record.cover is Cover.YES and record.life is PodLife.LIVE
         }
 

@@ -21,6 +21,9 @@ from numalign.placement.columns.directmachine import DirectMachine, FreeState
 from numalign.placement.columns.holdings import Holding
 from numalign.placement.commit import committer
 from numalign.placement.decisions import Code
+from numalign.placement.direct import decider, ledger
+from numalign.placement.direct.decider import Placed
+from numalign.placement.direct.ledger import PodHolding
 from numalign.placement.direct.scope import Unplaced
 from numalign.placement.exact import CODES, ExactFlavour
 from numalign.placement.explain.whatif import supposed_row
@@ -44,11 +47,13 @@ class RowRefusal(Struct, frozen=True):
 
 
 class Came(Struct, frozen=True):
-    """A pod that was placed on a row earlier, and that its kubelet has admitted there."""
+    """A pod that was placed on a row earlier, and that is there. It keeps what it holds."""
 
     table: VerdictTable
-    holding: Holding | None
-    """None: the node has no report, or it is in direct mode, where the scheduler decides."""
+    holding: Holding | None = None
+    """None: the node has no report, or it is in direct mode."""
+    decided: PodHolding | None = None
+    """What the scheduler decided, on a node in direct mode."""
 
 
 class RowTrial:
@@ -62,15 +67,17 @@ class RowTrial:
         self._kind = int(flavour.columns.kind[number])
         self._machine = flavour.machine(number)
         node = flavour.columns.names[number]
-        self._free: FreeState | None = None
+        self.free: FreeState | None = None
         """What is left on a node in direct mode."""
         if self._machine is not None:
-            ledger = flavour.direct.ledger
-            self._free = ledger.without(node, self._machine, without) if without else ledger.free(node, self._machine)
+            held = flavour.direct.ledger
+            self.free = held.without(node, self._machine, without) if without else held.free(node, self._machine)
         self.row: Row | None = None
         if self._kind != UNREPORTED:
             with flavour.mirror.ledger.without(without):
                 self.row = supposed_row(flavour, number, changed=bool(without))
+        self._answered: tuple[Placed, FreeState] | None = None
+        """The last decision on a node in direct mode, and what was free before."""
         self._pods: dict[str, Pod] = {}
         self._requested: Counter[int] = Counter()
         self._ended = 0
@@ -85,15 +92,18 @@ class RowTrial:
     def _settle(self, came: Came) -> None:
         self._ended -= 1
         self._requested.update(dict(came.table.totals.pairs))
-        if self._machine is not None and self._free is not None:
-            self._directly(came.table, self._machine, self._free)
+        if self._machine is not None and self.free is not None and came.decided is not None:
+            self.free, _ = ledger.less(self._machine, self.free, came.decided)
         elif self.row is not None and came.holding is not None:
             self.row = rows.with_settled(self.row, came.holding, self._flavour.columns.resources)
 
-    @property
-    def last(self) -> Holding | None:
-        """What the pod holds that was placed last; None: its node has no report, or is in direct mode."""
-        return self.row.pending[-1] if self.row is not None and self._machine is None and self._pods else None
+    def last(self, table: VerdictTable) -> Came:
+        """The pod that was placed last."""
+        if self._answered is not None and self._machine is not None:
+            (found, before), ask = self._answered, self._flavour.direct.decider.ask(table.shape, self._machine)
+            result = decider.result(table.shape.pod, "", ask, self._machine, before, found)
+            return Came(table, decided=ledger.holding(result))
+        return Came(table, self.row.pending[-1] if self.row is not None and self._pods else None)
 
     def copy(self) -> RowTrial:
         """The same, to go on from here in another way."""
@@ -119,8 +129,8 @@ class RowTrial:
         name = f"counted-{len(self._pods)}"
         pod = structs.replace(table.shape.pod, metadata=structs.replace(table.shape.pod.metadata, name=name, uid=name))
         zone = ZONES
-        if self._machine is not None and self._free is not None:
-            answer = self._directly(table, self._machine, self._free)
+        if self._machine is not None and self.free is not None:
+            answer = self._directly(table, self._machine, self.free)
             if isinstance(answer, RowRefusal):
                 return answer
             zone = answer
@@ -140,7 +150,8 @@ class RowTrial:
         if isinstance(found, Unplaced):
             shortfall = flavour.direct.shortfall(table.shape, machine, free, flavour.columns.resources)
             return RowRefusal(Code.DOES_NOT_FIT, shortfall)
-        self._free = found.assignment.after
+        self._answered = found, free
+        self.free = found.assignment.after
         masks = {grant.zones for grant in found.assignment.grants if grant.zones}
         return _position(masks)
 

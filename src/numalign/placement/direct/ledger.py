@@ -16,6 +16,7 @@ from numalign.api.attributes.devicetable import KINDS
 from numalign.api.attributes.directresult import ContainerResult, DirectResult
 from numalign.api.decode import quantity
 from numalign.api.objects import resourcenames
+from numalign.placement.columns.deviceshares import LOOSE
 from numalign.placement.columns.directmachine import MILLI, DirectMachine, FreeState, positions
 from numalign.placement.direct.share import amounts as sharing
 from numalign.placement.direct.share.amounts import Held
@@ -159,37 +160,58 @@ class DirectLedger:
         return held
 
     def _less(self, machine: DirectMachine, free: FreeState, held: PodHolding) -> FreeState:
-        """What the machine does not have is left out."""
-        cpus = held.cpus & machine.topology.cpus
-        taken = [held.devices.get(name, 0) for name, _, _ in machine.devices]
-        overlaps = cpus & ~free.cpus or any(own & ~left for own, left in zip(taken, free.devices, strict=True))
-        shares = free.shares
-        if held.shares and machine.stock.units:
-            own_shares = sharing.taken(machine.stock, held.shares)
-            overlaps = overlaps or sharing.exceeds(own_shares, free.shares, machine.stock)
-            shares = sharing.less(free.shares, own_shares)
+        left, overlaps = less(machine, free, held)
         if overlaps:
             self.problems[DirectProblem.OVERLAP] += 1
-        own = [(cpus & inside).bit_count() * MILLI for inside in machine.cpus]
-        shared = [
-            used + max(0, held.milli.get(zone, 0) - pinned)
-            for zone, used, pinned in zip(machine.zones, free.shared, own, strict=True)
-        ]
-        memory = [
-            tuple([left - held.memory.get((name, zone), 0) for zone, left in zip(machine.zones, amounts, strict=True)])
-            for (name, _), amounts in zip(machine.memory, free.memory, strict=True)
-        ]
-        return free._replace(
-            cpus=free.cpus & ~cpus,
-            shared=tuple(shared),
-            memory=tuple(memory),
-            devices=tuple([left & ~own for left, own in zip(free.devices, taken, strict=True)]),
-            shares=shares,
-            single=free.single | _mask(machine, held.single),
-            spread=free.spread | _mask(machine, held.spread),
-            whole_cores=free.whole_cores | (cpus if held.exclusion == "PCPULevel" else 0),
-            whole_zones=free.whole_zones | (cpus if held.exclusion == "NUMANodeLevel" else 0),
-        )
+        return left
+
+
+def less(machine: DirectMachine, free: FreeState, held: PodHolding) -> tuple[FreeState, bool]:
+    """What is free beside this pod, and whether others hold some of the same. What the machine does not have is left
+    out."""
+    cpus = held.cpus & machine.topology.cpus
+    taken = [held.devices.get(name, 0) for name, _, _ in machine.devices]
+    overlaps = bool(cpus & ~free.cpus) or any(own & ~left for own, left in zip(taken, free.devices, strict=True))
+    shares = free.shares
+    if held.shares and machine.stock.units:
+        own_shares = sharing.taken(machine.stock, held.shares)
+        overlaps = overlaps or sharing.exceeds(own_shares, free.shares, machine.stock)
+        shares = sharing.less(free.shares, own_shares)
+    own = [(cpus & inside).bit_count() * MILLI for inside in machine.cpus]
+    shared = [
+        used + max(0, held.milli.get(zone, 0) - pinned)
+        for zone, used, pinned in zip(machine.zones, free.shared, own, strict=True)
+    ]
+    memory = [
+        tuple([left - held.memory.get((name, zone), 0) for zone, left in zip(machine.zones, amounts, strict=True)])
+        for (name, _), amounts in zip(machine.memory, free.memory, strict=True)
+    ]
+    then = free._replace(
+        cpus=free.cpus & ~cpus,
+        shared=tuple(shared),
+        memory=tuple(memory),
+        devices=tuple([left & ~own for left, own in zip(free.devices, taken, strict=True)]),
+        shares=shares,
+        single=free.single | _mask(machine, held.single),
+        spread=free.spread | _mask(machine, held.spread),
+        whole_cores=free.whole_cores | (cpus if held.exclusion == "PCPULevel" else 0),
+        whole_zones=free.whole_zones | (cpus if held.exclusion == "NUMANodeLevel" else 0),
+    )
+    return then, overlaps
+
+
+def zones(machine: DirectMachine, held: PodHolding) -> int:
+    """A mask of the zones in which the pod has CPUs, memory or devices, or to which a container is aligned. A device
+    of no zone counts for none."""
+    found = _mask(machine, held.single | held.spread | held.milli.keys() | {zone for _, zone in held.memory})
+    places = (machine.stock.place.get(key) for key in held.shares)
+    for unit in (machine.stock.units[place] for place in places if place is not None):
+        found |= 1 << unit.position if unit.position != LOOSE else 0
+    for place, inside in enumerate(machine.cpus):
+        minors = (held.devices.get(name, 0) & by_zone[place] for name, by_zone, _ in machine.devices)
+        if held.cpus & inside or any(minors):
+            found |= 1 << place
+    return found
 
 
 def _mask(machine: DirectMachine, zones: frozenset[int]) -> int:

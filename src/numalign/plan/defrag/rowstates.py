@@ -151,8 +151,7 @@ class RowStates:
         for place in range(len(state.came)):
             if place not in state.gone:
                 arrived = self._arrived(row, RowState(state.came[place].gone, state.came[: place + 1]))
-                holding = arrived.holding if arrived is not None else None
-                masks += [entry.zones for entry in holding.entries] if holding is not None else [every]
+                masks.append(self.rows.taken(row, arrived) if arrived is not None else every)
         held = 0
         for mask in masks:
             held |= mask
@@ -164,8 +163,10 @@ class RowStates:
         for place, each in enumerate(state.came):
             if place not in state.gone:
                 arrived = self._arrived(row, RowState(each.gone, state.came[: place + 1]))
-                there.append((each.kind, arrived.holding.entries if arrived and arrived.holding else ()))
-        return state.uids, tuple(sorted(there, key=repr))
+                entries = arrived.holding.entries if arrived and arrived.holding else ()
+                zones = self.rows.taken(row, arrived) if arrived else 0
+                there.append((each.kind, zones, entries))
+        return state.uids, tuple(sorted(there, key=repr)), self._trial(row, state).free
 
     def held(self, row: int) -> Mapping[str, int]:
         """By uid, the zones in which pods of the row hold something, as a mask of positions."""
@@ -206,7 +207,7 @@ class RowStates:
                 trial = trial.copy()
                 self.tried += 1
                 if not isinstance(trial.place(table), RowRefusal):
-                    found = Came(table, trial.last)
+                    found = trial.last(table)
             self._arrivals[key] = found
         return self._arrivals[key]
 

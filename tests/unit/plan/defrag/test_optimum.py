@@ -15,12 +15,13 @@ from msgspec import structs
 from numalign.api.objects.pod import Pod
 from numalign.placement.capacity import count, waste
 from numalign.placement.columns.resources import CPU
+from numalign.placement.engine import Engine
 from numalign.plan.defrag.messages import DefragPlan
 from numalign.plan.defrag.movable import created_again
 from numalign.plan.defrag.planner import Wanted
 from numalign.scheduler.snapshot import restore
 from numalign.scheduler.snapshot.restore import Restored
-from tests.unit.plan.defrag.towns import Tenant, planned, run, town, wanted_pods
+from tests.unit.plan.defrag.towns import DIRECT, Tenant, planned, run, town, wanted_pods
 from tests.unit.plan.defrag.towns import pod as pod_of
 
 Cluster = Callable[[], Restored]
@@ -32,7 +33,7 @@ def cases(draw: st.DrawFn, most_nodes: int, most_pods: int) -> Case:
     """Nodes that were full and that some pods have left, and a goal that is one more than there is."""
     nodes = ["a", "b", "c"][: draw(st.integers(min(2, most_nodes), most_nodes))]
     sizes = st.tuples(st.sampled_from(nodes), st.integers(1, 6), st.booleans())
-    policy = draw(st.sampled_from(["single-numa-node", "restricted", "best-effort"]))
+    policy = draw(st.sampled_from(["single-numa-node", "restricted", "best-effort", DIRECT]))
     tenants, staying, found = list[Tenant](), 0, town(nodes, [], policy)()
     for number, (node, cpu, ended) in enumerate(draw(st.lists(sizes, min_size=4, max_size=4 * most_pods))):
         tenant = Tenant(f"p{number}", node, cpu, ended=ended or staying >= most_pods)
@@ -61,8 +62,24 @@ def is_reached(found: Restored, wanted: Wanted) -> bool:
         return not found.world.on_row[found.world.rows[wanted.node]]
     engine.flavour.refresh()
     columns, height = engine.columns, engine.height
+    if any(waste.exact(engine).machine(row) is not None for row in range(height)):
+        return sum(_untouched(engine, row) for row in range(height)) >= wanted.zones
     return (
         int((columns.free[:height, :2, CPU] == columns.size[columns.stock[:height]][:, :2, CPU]).sum()) >= wanted.zones
+    )
+
+
+def _untouched(engine: Engine, row: int) -> int:
+    """Zones of a node in direct mode of which everything is free."""
+    flavour = waste.exact(engine)
+    machine = flavour.machine(row)
+    assert machine is not None
+    free = flavour.direct.ledger.free(engine.columns.names[row], machine)
+    return sum(
+        free.cpus & machine.cpus[zone] == machine.cpus[zone]
+        and free.shared[zone] == 0
+        and all(left[zone] == there[zone] for left, (_, there) in zip(free.memory, machine.memory, strict=True))
+        for zone in range(len(machine.zones))
     )
 
 
@@ -83,10 +100,7 @@ def carried_out(cluster: Cluster, plan: DefragPlan, wanted: Wanted, order: Rando
             moved = move(found, pod, each.lands.node, step.number)
             assert moved is not None, (step, plan)
             now[each.uid] = moved
-            (held,) = [record.holding for record in _records(found, moved.metadata.uid)]
-            assert held is not None
-            zones = {tuple(i for i in range(2) if mask >> i & 1) for c in held.containers for mask in c.possible}
-            assert zones == {zones for container in each.lands.containers for zones in container.zones}
+            assert _zones(found, moved.metadata.uid, each.lands.node) == {zones for container in each.lands.containers for zones in container.zones}
     assert is_reached(found, wanted)
     if wanted.pod is not None:
         goals = [landing.node for landing in plan.lands for _ in range(landing.count)]
@@ -96,6 +110,16 @@ def carried_out(cluster: Cluster, plan: DefragPlan, wanted: Wanted, order: Rando
             assert run(found, structs.replace(wanted.pod, metadata=metadata), node)
         assert len(goals) >= wanted.pods
     return found
+
+
+def _zones(found: Restored, uid: str, node: str) -> set[tuple[int, ...]]:
+    """The sets of zones in which its containers are."""
+    decided = waste.exact(found.engine).direct.ledger.pods(node).get(uid)
+    if decided is not None:
+        return {zones for own in decided.containers.values() for zones in own}
+    (held,) = [record.holding for record in _records(found, uid)]
+    assert held is not None
+    return {tuple(i for i in range(2) if mask >> i & 1) for each in held.containers for mask in each.possible}
 
 
 def _records(found: Restored, uid: str) -> Iterator[Any]:

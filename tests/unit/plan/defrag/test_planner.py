@@ -16,9 +16,10 @@ from numalign.placement.settings import Settings
 from numalign.plan.defrag import movable
 from numalign.plan.defrag.messages import DefragPlan
 from numalign.plan.defrag.planner import Wanted
+from numalign.plan.defrag.rowstates import RowState, RowStates
 from numalign.scheduler.choose.cluster import Cluster
 from numalign.scheduler.snapshot.restore import Restored
-from tests.unit.plan.defrag.towns import Tenant, planned, town, wanted_pods
+from tests.unit.plan.defrag.towns import DIRECT, Tenant, planned, pod, town, wanted_pods
 
 NODES = ("a", "b")
 CROWDED = (Tenant("left", "a", 4), Tenant("gap", "a", 4, ended=True), Tenant("right", "a", 4))
@@ -215,3 +216,38 @@ def test_the_same_cluster_gives_the_same_plan() -> None:
     assert found[0] == found[1]
     other = planned(town(NODES, CROWDED), wanted_pods(2, 8))
     assert other.snapshot != found[0].snapshot
+
+
+# Nodes in direct mode
+
+
+def test_a_zone_of_which_decisions_count_nothing_is_free() -> None:
+    cluster = town(("a",), [Tenant("left", "a", 4)], DIRECT)
+    plan = planned(cluster, Wanted(text="1 free zone", zones=1))
+    assert (plan.verdict, plan.gain.before) == ("nothing-to-do", 1)
+
+
+@pytest.mark.parametrize("wanted", [Wanted(text="1 free zone", zones=1), wanted_pods(1, 8)])
+def test_a_pod_moves_to_the_other_zone_of_its_node_in_direct_mode(wanted: Wanted) -> None:
+    plan = planned(town(("a",), CROWDED, DIRECT), wanted)
+    assert (plan.verdict, plan.cost.pods, plan.cost.at_least) == ("found", 1, 1)
+    (step,) = plan.steps
+    assert moves(plan) == [(moves(plan)[0][0], "a", "a")]
+    assert step.pods[0].lands.containers[0].zones in (((0,),), ((1,),))
+    assert step.pods[0].lands.certainty == "certain"
+
+
+def test_a_pod_that_landed_in_direct_mode_keeps_its_zone_when_others_leave() -> None:
+    """Made anew, its decision would be for zone 0."""
+    cluster = town(("a",), [Tenant("left", "a", 5), Tenant("right", "a", 5)], DIRECT)
+    made = cluster()
+    states, row = RowStates(made), made.engine.rows["a"]
+    five, eight = states.add_kind(pod(Tenant("five", "", 5))), states.add_kind(pod(Tenant("eight", "", 8)))
+    landed = states.takes(row, RowState(frozenset({"right"})), five)
+    assert landed is not None
+    assert states.free_zones(row, landed) == 0
+    alone = landed.without("left")
+    assert (states.free_zones(row, alone), states.counted(row, alone, eight)) == (1, 1)
+    first = states.takes(row, RowState(frozenset({"left", "right"})), five)
+    assert first is not None
+    assert states.looks(row, alone) != states.looks(row, first)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct, structs
 
@@ -19,6 +19,7 @@ from numalign.scheduler.snapshot import restore
 from numalign.scheduler.snapshot.restore import Restored
 from numalign.scheduler.snapshot.snapshot import Snapshot
 from tests.unit.kubelet import made
+from tests.unit.placement.direct import clusters
 from tests.unit.placement.test_engine import node, report
 
 
@@ -39,6 +40,9 @@ class Tenant(Struct, frozen=True):
 
 
 Policy = Any
+DIRECT: Final = "direct"
+"""Nodes in direct mode, where every pod gets one zone."""
+ONE_ZONE: Final = {"numalign.io/numa-topology-policy": "SingleNUMANode"}
 
 
 def pod(tenant: Tenant) -> Pod:
@@ -62,13 +66,14 @@ def town(
     policy: Policy = "single-numa-node",
     allowed: Mapping[str, int] = {},
 ) -> Callable[[], Restored]:
-    """`allowed`: by label value of `app`, the evictions that a budget allows."""
+    """`policy`: of the kubelets, or `DIRECT`. `allowed`: by label value of `app`, the evictions that a budget allows."""
 
     def build() -> Restored:
         found = restore.restored(Snapshot())
         for name in nodes:
-            found.cluster.node(node(name))
-            found.cluster.report(normalise.encode(report(name, policy=policy)), 0.0)
+            found.cluster.node(clusters.node(name, labels=ONE_ZONE) if policy == DIRECT else node(name))
+            reported = clusters.topology(name) if policy == DIRECT else report(name, policy=policy)
+            found.cluster.report(normalise.encode(reported), 0.0)
         for value, disruptions in allowed.items():
             found.stock.budgets.put(
                 PodDisruptionBudget(
