@@ -15,6 +15,7 @@ from numalign.placement.capacity import waste
 from numalign.placement.capacity.count import may_be_aligned
 from numalign.placement.capacity.walk import Came, RowTrial
 from numalign.placement.columns.columns import UNREPORTED, VACANT
+from numalign.placement.columns.directmachine import DirectMachine
 from numalign.placement.columns.shapes import Shape
 from numalign.placement.direct import ledger
 from numalign.placement.engine import Engine
@@ -99,7 +100,11 @@ class RowReader:
         return mask
 
     def observed(self, row: int) -> Mapping[str, frozenset[int]]:
-        """By uid, the ids of the zones in which the node's report shows that a pod holds something."""
+        """By uid, the ids of the zones in which the node's report shows that a pod holds something. In direct mode, the
+        zones of the CPUs on which its aligned containers run, if all their decisions are applied."""
+        machine = self._flavour.machine(row)
+        if machine is not None:
+            return {uid: frozenset(machine.ids(mask)) for uid, mask in self._acknowledged(row, machine).items()}
         rules = self._columns.rules(row)
         reported = self._flavour.mirror.ledger.node(self._columns.names[row])
         if rules is None or reported is None:
@@ -110,6 +115,17 @@ class RowReader:
             for uid, record in reported.records.items()
             if record.cover is Cover.YES and record.life is PodLife.LIVE
         }
+
+    def _acknowledged(self, row: int, machine: DirectMachine) -> Mapping[str, int]:
+        pods, found, failed = self._flavour.direct.ledger.pods(self._columns.names[row]), dict[str, int](), set[str]()
+        for each in self._flavour.mirror.row(row).facts.applied:
+            if each.uid not in pods or each.container not in pods[each.uid].containers:
+                continue
+            if each.failure:
+                failed.add(each.uid)
+            for place, inside in enumerate(machine.cpus):
+                found[each.uid] = found.get(each.uid, 0) | (1 << place if each.cpus & inside else 0)
+        return {uid: mask for uid, mask in found.items() if mask and uid not in failed}
 
     def trial(self, row: int, gone: frozenset[str], came: Sequence[Came]) -> RowTrial:
         """A copy of the row without some of its pods, and with others that came since."""

@@ -86,20 +86,23 @@ class Executor:
 
     async def carried_out(self) -> Execution:
         """Until the goal is there, there is no plan, or too many plans came to nothing."""
-        for plans in range(1, self._patience.plans + 1):
+        begun = 0
+        while True:
             try:
                 plan = self._planned(await self._hand.look())
                 if plan.verdict == "nothing-to-do":
-                    return self._ended("done", "", plans)
+                    return self._ended("done", "", begun)
                 if plan.verdict != "found":
-                    return self._ended("stopped", plan.why, plans)
+                    return self._ended("stopped", plan.why, begun)
+                if begun == self._patience.plans:
+                    return self._ended("stopped", f"{begun:,} plans did not hold", begun)
+                begun += 1
                 self._say(f"a plan with {plan.cost.pods:,} evictions in {len(plan.steps):,} steps")
                 await self._carry_out(plan)
             except Surprise as surprise:
                 self._say(f"{surprise}; planning anew")
             except Stuck as problem:
-                return self._ended("stopped", str(problem), plans)
-        return self._ended("stopped", f"{self._patience.plans:,} plans did not hold", self._patience.plans)
+                return self._ended("stopped", str(problem), begun)
 
     def _planned(self, taken: Snapshot) -> DefragPlan:
         self._there = self._there or {pod.metadata.uid for pod in taken.every(PODS) if pod.spec.node_name}

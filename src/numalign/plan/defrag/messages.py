@@ -143,7 +143,7 @@ class Execution(Wire, frozen=True, omit_defaults=False):
     verdict: Ending
     why: str
     plans: int
-    """Plans that were made: one more than surprises."""
+    """Plans that were begun."""
     moves: tuple[MadeMove, ...]
     evictions: int
     schema: str = EXECUTION

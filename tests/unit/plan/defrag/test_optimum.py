@@ -100,7 +100,9 @@ def carried_out(cluster: Cluster, plan: DefragPlan, wanted: Wanted, order: Rando
             moved = move(found, pod, each.lands.node, step.number)
             assert moved is not None, (step, plan)
             now[each.uid] = moved
-            assert _zones(found, moved.metadata.uid, each.lands.node) == {zones for container in each.lands.containers for zones in container.zones}
+            assert _zones(found, moved.metadata.uid, each.lands.node) == {
+                zones for container in each.lands.containers for zones in container.zones
+            }
     assert is_reached(found, wanted)
     if wanted.pod is not None:
         goals = [landing.node for landing in plan.lands for _ in range(landing.count)]

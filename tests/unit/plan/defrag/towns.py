@@ -66,7 +66,7 @@ def town(
     policy: Policy = "single-numa-node",
     allowed: Mapping[str, int] = {},
 ) -> Callable[[], Restored]:
-    """`policy`: of the kubelets, or `DIRECT`. `allowed`: by label value of `app`, the evictions that a budget allows."""
+    """`policy`: of the kubelets, or `DIRECT`. `allowed`: by label value of `app`, evictions that a budget allows."""
 
     def build() -> Restored:
         found = restore.restored(Snapshot())
