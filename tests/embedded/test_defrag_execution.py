@@ -16,7 +16,8 @@ def judged(seeds: Iterable[int], *, goes_wrong: bool, direct: bool = False) -> l
     for seed in seeds:
         told = defragstories.told(seed, goes_wrong=goes_wrong, direct=direct)
         assert (told.homeless, told.held) == ([], []), (seed, told)
-        assert all(move.node for move in told.ending.moves), (seed, told)
+        # The story deletes the ReplicaSets of strangers, whose pods then have no successors.
+        assert all(move.node for move in told.ending.moves if "/stranger-" not in move.pod), (seed, told)
         found.append(told)
     return found
 
