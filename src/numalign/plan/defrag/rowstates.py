@@ -158,15 +158,18 @@ class RowStates:
         return (every & ~held).bit_count()
 
     def looks(self, row: int, state: RowState) -> object:
-        """Equal for states in which the same pods are gone and equal pods came to the same zones."""
-        there = []
+        """Equal for states in which the same pods are gone and equal pods came to the same zones; in direct mode, where
+        the same is left as well."""
+        there, is_direct = [], False
         for place, each in enumerate(state.came):
             if place not in state.gone:
                 arrived = self._arrived(row, RowState(each.gone, state.came[: place + 1]))
-                entries = arrived.holding.entries if arrived and arrived.holding else ()
-                zones = self.rows.taken(row, arrived) if arrived else 0
-                there.append((each.kind, zones, entries))
-        return state.uids, tuple(sorted(there, key=repr)), self._trial(row, state).free
+                assert arrived is not None, "a state is made only of pods that were admitted"
+                is_direct |= arrived.decided is not None
+                entries = arrived.holding.entries if arrived.holding is not None else ()
+                there.append((each.kind, self.rows.taken(row, arrived), entries))
+        left = self._trial(row, state).free if is_direct else None
+        return state.uids, tuple(sorted(there, key=repr)), left
 
     def held(self, row: int) -> Mapping[str, int]:
         """By uid, the zones in which pods of the row hold something, as a mask of positions."""
