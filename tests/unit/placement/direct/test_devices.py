@@ -12,6 +12,7 @@ from numalign.api.attributes.devicetable import DeviceTable
 from numalign.api.attributes.directmode import DirectMode
 from numalign.api.decode import quantity
 from numalign.api.objects.pod import Pod
+from numalign.placement.capacity.rowreader import RowReader
 from numalign.placement.columns.deviceshares import Shares
 from numalign.placement.decisions import Code
 from numalign.placement.direct.share import amounts
@@ -102,6 +103,15 @@ def test_a_device_that_becomes_unhealthy_is_not_handed_out_and_what_is_held_is_r
         (grant,) = result(placed(on, pod(f"q{number}", {CORE: 50, RATIO: 50}))).devices["gpu"]
         minors.append(grant.minor)
     assert minors == [1, 0]
+
+
+def test_a_pod_is_in_the_zones_of_its_devices_though_nothing_of_it_is_aligned() -> None:
+    on = engine("n")
+    for name, limits in (("part", {CORE: 50, RATIO: 50}), ("four", {GPU: 400}), ("rest", {GPU: 300})):
+        asked = pod(name, limits, spec="{}")
+        clusters.see(on, bound(asked, placed(on, asked)))
+    held = RowReader(on).held(on.rows["n"])
+    assert {uid: held[uid] for uid in ("part", "four", "rest")} == {"part": 0b01, "four": 0b10, "rest": 0b01}
 
 
 def test_the_view_of_a_node_has_its_devices_and_who_holds_them() -> None:
