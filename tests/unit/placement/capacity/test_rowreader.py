@@ -18,7 +18,7 @@ ONE_ZONE = '{"policy": "SingleNUMANode"}'
 def cluster(*pods: Pod, applied: tuple[AppliedContainer, ...] = ()) -> Engine:
     found = clusters.engine("n")
     for each in pods:
-        decision = found.place(each, found.shape(each), found.row("n"), 0.0)
+        decision = found.place(each, found.shape(each), found.rows["n"], 0.0)
         assert decision is not None
         clusters.see(found, clusters.bound(each, decision))
     if applied:
@@ -37,7 +37,7 @@ def pod(name: str, *cpus: int, spec: str = ONE_ZONE) -> Pod:
 
 def test_a_pod_holds_the_zones_of_its_decision_alone() -> None:
     there = cluster(pod("first", 6), pod("second", 6), pod("free", 1, spec='{"policy": "None"}'))
-    held = RowReader(there).held(there.row("n"))
+    held = RowReader(there).held(there.rows["n"])
     assert {uid: held[uid] for uid in ("first", "second")} == {"first": 0b01, "second": 0b10}
     assert not held.get("free")
 
@@ -50,11 +50,11 @@ def test_a_report_shows_a_pod_once_the_agent_has_acknowledged_it() -> None:
         AppliedContainer(uid="third", container="c1", failure="CPU 7 is taken"),
     )
     there = cluster(first, second, third, applied=applied)
-    assert RowReader(there).observed(there.row("n")) == {"first": frozenset({0})}
+    assert RowReader(there).observed(there.rows["n"]) == {"first": frozenset({0})}
 
 
 def test_zones_are_those_of_the_cpus_in_effect() -> None:
     """An acknowledgement says what the kernel reports, which may differ from the decision for a while."""
     applied = (AppliedContainer(uid="first", container="c0", cpus=0b111111 << 8, mems=0b11),)
     there = cluster(pod("first", 6), applied=applied)
-    assert RowReader(there).observed(there.row("n")) == {"first": frozenset({1})}
+    assert RowReader(there).observed(there.rows["n"]) == {"first": frozenset({1})}
