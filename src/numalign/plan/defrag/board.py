@@ -1,8 +1,9 @@
 """Who is where while a plan is made: rows with what is different on them, and units that moved.
 
 `search` moves units. A move takes all pods of a unit away and then lands each of them on a row that certainly admits it
-beside everything else that is there; rows that the goal needs keep what is reserved on them. A board is
-never changed: a move makes another one."""
+beside everything else that is there; rows that the goal needs keep what is reserved on them. A pod's successor may come
+while the pod still ends, so on a row that a pod of the unit leaves it has to land in the same zones beside that pod, or
+not at all until that pod is gone. A board is never changed: a move makes another one."""
 
 from __future__ import annotations
 
@@ -54,6 +55,10 @@ class Mover:
         """`banned`: kinds of pods and rows that do not go together for a reason that row states do not know."""
         self._states, self._units, self._goal, self._banned = states, movable.units, goal, banned
         self._orders: dict[int, NDArray[np.intp]] = {}
+        self.hopeful = False
+        """Whether pods may land in zones that are right only if the evicted pod has ended by then."""
+        self.left_out = False
+        """Whether a landing was left out for that."""
 
     def moved(self, board: Board, number: int, reserved: Mapping[int, Reserved] = NOTHING_RESERVED) -> Board | None:
         """The unit where it fits best; None: some pod of it fits nowhere."""
@@ -64,19 +69,24 @@ class Mover:
         unit = self._units[number]
         lifted = self._lifted(board, unit)
         if len(unit.members) > 1:
-            found = self._landed_together(lifted, unit, reserved)
+            found = self._landed_together(board, lifted, unit, reserved)
             if found is not None:
                 yield found
             return
         for row, state in self._landings(lifted, unit, 0, reserved):
+            if not self._waits_alike(board, lifted, unit, 0, row, state):
+                continue
             yield _landed(lifted, Move(number, (row,)), {row: state})
 
-    def _landed_together(self, board: Board, unit: Unit, reserved: Mapping[int, Reserved]) -> Board | None:
+    def _landed_together(
+        self, before: Board, board: Board, unit: Unit, reserved: Mapping[int, Reserved]
+    ) -> Board | None:
         rows: list[int] = []
         states = dict(board.states)
         for place in range(len(unit.members)):
             there = Board(states, board.moves, board.at)
-            found = next(self._landings(there, unit, place, reserved), None)
+            landings = self._landings(there, unit, place, reserved)
+            found = next((each for each in landings if self._waits_alike(before, board, unit, place, *each)), None)
             if found is None:
                 return None
             rows.append(found[0])
@@ -105,6 +115,15 @@ class Mover:
             after = self._states.takes(row, state, kind)
             if after is not None and self._keeps(row, after, reserved.get(row)):
                 yield row, after
+
+    def _waits_alike(self, before: Board, lifted: Board, unit: Unit, place: int, row: int, state: RowState) -> bool:
+        """Whether the pod lands there as in this state also before the pods of its unit have ended."""
+        if self.hopeful or before.state(row) == lifted.state(row):
+            return True
+        beside = self._states.takes(row, before.state(row), unit.members[place].kind)
+        is_alike = beside is None or self._states.lands_alike(row, beside, state)
+        self.left_out |= not is_alike
+        return is_alike
 
     def _keeps(self, row: int, state: RowState, reserved: Reserved | None) -> bool:
         if reserved is None:

@@ -136,6 +136,10 @@ class RowStates:
         after = state.beside(kind)
         return after if self._arrived(row, after) is not None else None
 
+    def lands_alike(self, row: int, one: RowState, other: RowState) -> bool:
+        """Whether the last pod that came has the same zones in both states."""
+        return self._zones(row, one) == self._zones(row, other)
+
     def counted(self, row: int, state: RowState, kind: int) -> int:
         """How many more pods of this kind the row admits at the same time, in whatever order they come."""
         key = row, state, kind
@@ -177,6 +181,15 @@ class RowStates:
         if known is None:
             known = self._held[row] = self.rows.held(row)
         return known
+
+    def _zones(self, row: int, state: RowState) -> object:
+        """By container, those of the last pod that came."""
+        arrived = self._arrived(row, state)
+        if arrived is None:
+            return None
+        if arrived.decided is not None:
+            return arrived.decided.containers
+        return [each.possible for each in arrived.holding.containers] if arrived.holding is not None else []
 
     def _count(self, row: int, state: RowState, kind: int) -> int:
         if not self.passes(row, state, kind):

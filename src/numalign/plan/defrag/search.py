@@ -55,6 +55,10 @@ class Search:
         best, at_least, exhausted = self._by_options(known), 1, False
         if is_small and self._patience > 0:
             best, at_least, exhausted = self._shortest(best)
+        if exhausted and self._mover.left_out:
+            # A proof has to count the moves that may come out right.
+            self._mover.hopeful = True
+            _, _, exhausted = self._shortest(None)
         reserved = {row: self._goal.counted(row, best.state(row)) for row in self._rows} if best is not None else {}
         return Found(
             board=best,

@@ -14,8 +14,10 @@ from msgspec import structs
 
 from numalign.api.objects.pod import Pod
 from numalign.placement.capacity import count, waste
+from numalign.placement.columns.holdings import Aligned
 from numalign.placement.columns.resources import CPU
 from numalign.placement.engine import Engine
+from numalign.placement.facts import BindFailed
 from numalign.plan.defrag.messages import DefragPlan
 from numalign.plan.defrag.movable import created_again
 from numalign.plan.defrag.planner import Wanted
@@ -84,12 +86,26 @@ def _untouched(engine: Engine, row: int) -> int:
 
 
 def move(found: Restored, pod: Pod, node: str, serial: int) -> Pod | None:
-    """The pod as it runs on the other node; None: it is not admitted there."""
-    restore.end(found, found.world.pods[pod.metadata.uid].pod)
-    again = created_again(pod)
+    """The pod as it runs on the other node; None: it is not admitted there, or in other zones while the pod ends."""
+    row_before, again = found.world.pods[pod.metadata.uid].row, created_again(pod)
     name = f"{pod.metadata.name}-{serial}"
     again = structs.replace(again, metadata=structs.replace(again.metadata, name=name, uid=name))
+    beside = _lands(found, again, node)
+    restore.end(found, found.world.pods[pod.metadata.uid].pod)
+    if beside and found.world.rows[node] == row_before and beside != _lands(found, again, node):
+        return None
     return again if run(found, again, node) else None
+
+
+def _lands(found: Restored, pod: Pod, node: str) -> tuple[Aligned, ...] | None:
+    """Where the pod would land there now; None: nowhere."""
+    shape = found.engine.shape(pod)
+    found.engine.survey(shape)
+    decision = found.engine.place(pod, shape, found.engine.rows[node], 0.0)
+    if decision is None:
+        return None
+    found.engine.apply(BindFailed(pod.metadata.uid))
+    return decision.placement
 
 
 def carried_out(cluster: Cluster, plan: DefragPlan, wanted: Wanted, order: Random) -> Restored:

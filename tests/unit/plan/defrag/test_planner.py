@@ -232,9 +232,18 @@ def test_a_pod_moves_to_the_other_zone_of_its_node_in_direct_mode(wanted: Wanted
     plan = planned(town(("a",), CROWDED, DIRECT), wanted)
     assert (plan.verdict, plan.cost.pods, plan.cost.at_least) == ("found", 1, 1)
     (step,) = plan.steps
-    assert moves(plan) == [(moves(plan)[0][0], "a", "a")]
+    assert [(source, lands) for _, source, lands in moves(plan)] == [("a", "a")]
     assert step.pods[0].lands.containers[0].zones in (((0,),), ((1,),))
     assert step.pods[0].lands.certainty == "certain"
+
+
+def test_a_pod_stays_whose_successor_would_come_to_another_zone_while_it_ends() -> None:
+    """Beside the left pod, its successor would go to the same zone; the right one's goes to the other in any case."""
+    plan = planned(town(("a",), CROWDED, DIRECT), wanted_pods(1, 8))
+    assert moves(plan) == [("right", "a", "a")]
+    left, gap, right = CROWDED
+    alone = planned(town(("a",), (left, gap, structs.replace(right, owner="")), DIRECT), wanted_pods(1, 8))
+    assert (alone.verdict, alone.steps) == ("not-found", ()), "nothing is proven: the pod may end in time"
 
 
 def test_a_pod_that_landed_in_direct_mode_keeps_its_zone_when_others_leave() -> None:
