@@ -446,7 +446,7 @@ def scheduler() -> None:
 
 @app.command("check-config", epilog="Example: numalign scheduler check-config scheduler.yaml")
 def check_config(file: File, fmt: Output = Format.TABLE) -> None:
-    """Show what a scheduler with this configuration would do, or what is wrong with it.
+    """Show what a scheduler with this configuration would do, or all that is wrong with it.
 
     Exit code: 0 if it can be used, 1 if it cannot, 2 if the file cannot be read."""
     from numalign.api import errors
@@ -456,7 +456,10 @@ def check_config(file: File, fmt: Output = Format.TABLE) -> None:
         config = _read(file)
     except errors.BadObject as problem:
         # Errors in a file name a field or a line; errors about the file itself do not.
-        output.fail(str(problem), REFUSED if problem.field else 2)
+        *others, last = problem.every
+        for each in others:
+            output.say(f"numalign: {output.printable(str(each))}")
+        output.fail(str(last), REFUSED if problem.field else 2)
     for warning in config.warnings:
         output.warn(warning)
     output.show(
