@@ -73,8 +73,8 @@ REFUSED = [
         "operator.values.fullnameOverride: is not for agents and scheduler of an operator",
     ),
     (
-        {"global": {"imageRegistry": "https://registry.example.com"}},
-        'global.imageRegistry: "https://registry.example.com" is not a registry; write a host like',
+        {"global": {"imageRegistry": "https://mirror.example.com"}},
+        'global.imageRegistry: "https://mirror.example.com" is not a registry; write a host like',
     ),
     ({"agent": {"image": {"registry": "a b"}}}, 'agent.image.registry: "a b" is not a registry'),
     ({"gc": {"image": {"repository": "Mine:1"}}}, 'gc.image.repository: "Mine:1" is not the name of an image'),

@@ -34,7 +34,7 @@ from numalign.lab.campaign import directscript
 from numalign.lab.campaign.actions import Actions
 from numalign.lab.campaign.history import History, HistoryLine
 from numalign.lab.campaign.judge import Finding
-from numalign.lab.campaign.run import CampaignOptions, keep_logs
+from numalign.lab.campaign.run import CampaignOptions, play_to_end
 from numalign.lab.campaign.script import Create, Delete, Fault, Rest
 from numalign.lab.campaign.watch import NAMESPACE, waits
 from numalign.lab.containers import images
@@ -375,11 +375,5 @@ async def run(asked: CampaignOptions, say: Say) -> tuple[DirectCampaignReport, l
     """The report, and its history."""
     async with up.up(lab(asked), say) as started:
         campaign = DirectCampaign(started, asked, say)
-        playing = asyncio.ensure_future(campaign.play())
-        with tasks.ended_by_signals(asyncio.get_running_loop(), playing):
-            await asyncio.wait([playing])
-        if asked.logs is not None:
-            keep_logs(started, asked.logs)
-        if not playing.cancelled():
-            playing.result()
-        return campaign.report(interrupted=playing.cancelled()), campaign.history.lines
+        interrupted = await play_to_end(campaign.play(), started, asked)
+        return campaign.report(interrupted=interrupted), campaign.history.lines

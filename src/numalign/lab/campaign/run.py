@@ -9,7 +9,7 @@ import asyncio
 import re
 import shutil
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -185,11 +185,17 @@ async def run(asked: CampaignOptions, say: Say) -> tuple[CampaignReport, list[Hi
     """The report, and its history."""
     async with up.up(lab(asked), say) as started:
         campaign = Campaign(started, asked, say)
-        playing = asyncio.ensure_future(campaign.play())
-        with tasks.ended_by_signals(asyncio.get_running_loop(), playing):
-            await asyncio.wait([playing])
-        if asked.logs is not None:
-            keep_logs(started, asked.logs)
-        if not playing.cancelled():
-            playing.result()
-        return campaign.report(interrupted=playing.cancelled()), campaign.history.lines
+        interrupted = await play_to_end(campaign.play(), started, asked)
+        return campaign.report(interrupted=interrupted), campaign.history.lines
+
+
+async def play_to_end(playing: Coroutine[None, None, None], lab: Lab, asked: CampaignOptions) -> bool:
+    """Whether a signal ended it before. Logs are kept in any case."""
+    task = asyncio.create_task(playing)
+    with tasks.ended_by_signals(asyncio.get_running_loop(), task):
+        await asyncio.wait([task])
+    if asked.logs is not None:
+        keep_logs(lab, asked.logs)
+    if not task.cancelled():
+        task.result()
+    return task.cancelled()
