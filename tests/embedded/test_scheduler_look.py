@@ -128,6 +128,7 @@ def test_a_scheduler_that_records_shows_its_past_to_users_only(reach: str) -> No
     present = asked(reach, "/fleet", user).text
     assert 'data-live="yes"' in present
     assert 'aria-label="Time of the recording"' in present
+    assert "<output>now</output>" in present
     begin = re.search(r'name="at" min="([0-9.]+)"', present)
     assert begin is not None
     then = asked(reach, f"/fleet?at={begin[1]}", user)
