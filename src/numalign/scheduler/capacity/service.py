@@ -206,13 +206,13 @@ class CapacityService:
 
     def _groups(self, counted: CountedNodes) -> dict[tuple[int, str], list[int]]:
         """Places of rows with the same answer."""
-        found, groups, texts = counted.found, dict[tuple[int, str], list[int]](), self._texts(counted)
+        found, groups, texts = counted.found, dict[tuple[int, str], list[int]](), self.refusals(counted)
         for place, row in enumerate(found.rows.tolist()):
             key = int(found.which[place]), texts.get(row, "")
             groups.setdefault(key, []).append(place)
         return groups
 
-    def _texts(self, counted: CountedNodes) -> dict[int, str]:
+    def refusals(self, counted: CountedNodes) -> dict[int, str]:
         """By row, why plugins refuse the pod there. Names the taints where there are few kinds."""
         texts = {row: each.text for row, each in counted.refused.items()}
         tainted = [row for row, each in counted.refused.items() if each.plugin == TaintToleration.name]

@@ -1,8 +1,8 @@
 """Makes one page of the dashboard from a recording, in a process of its own, and ends.
 
 `past` starts it with the folder and the origin as arguments, writes the request to its standard input, and reads the
-answer from its standard output. It calls no server and gets no token. It takes processor time that the scheduler leaves,
-and no more memory than half of what the container has left."""
+answer from its standard output. It calls no server and gets no token. It takes processor time that the scheduler
+leaves, and no more memory than half of what the container has left."""
 
 from __future__ import annotations
 
