@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import subprocess
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
 import pytest
 
 from numalign.cli.results.moments import past, pastpage
@@ -17,6 +19,8 @@ from numalign.cli.results.moments.sources import RecordedSource
 from numalign.dashboard import rendering
 from numalign.dashboard.past import AskedPage, PastPage
 from numalign.dashboard.source import SourceFailed
+from numalign.process import interpreter
+from tests.embedded import clusters
 from tests.embedded import schedulerhavoc as havoc
 from tests.embedded.test_recording import recorded
 
@@ -116,18 +120,30 @@ def test_an_empty_or_damaged_folder_is_refused_with_the_reason(tmp_path: Path) -
     assert "is not a recording" in refused(lambda: RecordingPast(tmp_path, ORIGIN).page(page("/fleet", 0.0)))
 
 
+@pytest.mark.parametrize("problem", [MemoryError(), RuntimeError("can't start new thread")])
 def test_a_recording_that_needs_too_much_memory_is_refused_with_a_remedy(
-    recorded: Path, monkeypatch: pytest.MonkeyPatch
+    recorded: Path, monkeypatch: pytest.MonkeyPatch, problem: Exception
 ) -> None:
     havoc.played(3)
 
     async def exhausted(*_: object) -> PastPage:
-        raise MemoryError
+        raise problem
 
     monkeypatch.setattr(pastpage, "_page", exhausted)
     found = pastpage.outcome(recorded, ORIGIN, page("/fleet", 0.0))
     assert isinstance(found, past.NoPage)
     assert "numalign record export" in found.text
+
+
+@pytest.mark.parametrize("room", [0, pastpage.LEAST_MEMORY - 1, pastpage.LEAST_MEMORY])
+def test_the_least_memory_is_enough_for_a_small_recording(recorded: Path, room: int) -> None:
+    havoc.played(3)
+    limited = f"from numalign.cli.results.moments import pastpage as p; p.room = lambda group: {room}; p.main()"
+    command = (*interpreter.PYTHON, "-c", limited, str(recorded), ORIGIN)
+    text = msgspec.msgpack.encode(page("/fleet", 0.0))
+    ended = subprocess.run(command, input=text, capture_output=True, timeout=clusters.PATIENCE, check=True)
+    found = msgspec.msgpack.decode(ended.stdout, type=past.Outcome)
+    assert (isinstance(found, past.Made), ended.stderr) == (room >= pastpage.LEAST_MEMORY, b"")
 
 
 @pytest.mark.parametrize(

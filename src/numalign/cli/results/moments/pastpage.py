@@ -27,6 +27,8 @@ from numalign.process.http.messages import Request
 
 LOWEST: Final = 19
 """The lowest priority, as nice counts."""
+LEAST_MEMORY: Final = 192 << 20
+"""With less, not even a small recording can be read."""
 MOST_MEMORY: Final = 1 << 30
 GROUP: Final = Path("/sys/fs/cgroup")
 """Where a container finds the limits of its own control group."""
@@ -38,10 +40,12 @@ def main() -> None:
     os.nice(LOWEST)
     # The scheduler ends the process earlier, unless it was killed itself.
     signal.alarm(round(2 * PATIENCE))
-    most = room(GROUP)
-    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
-    asked = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=AskedPage)
-    sys.stdout.buffer.write(msgspec.msgpack.encode(outcome(Path(folder), origin, asked)))
+    asked, most = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=AskedPage), room(GROUP)
+    found: Outcome = NoPage(TOO_LARGE)
+    if most >= LEAST_MEMORY:
+        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+        found = outcome(Path(folder), origin, asked)
+    sys.stdout.buffer.write(msgspec.msgpack.encode(found))
 
 
 def room(group: Path) -> int:
@@ -60,6 +64,11 @@ def outcome(folder: Path, origin: str, asked: AskedPage) -> Outcome:
     except OSError as problem:
         return NoPage(f"The recording cannot be read: {problem}. Try again in a moment.")
     except MemoryError:
+        return NoPage(TOO_LARGE)
+    except RuntimeError as problem:
+        # The stack of a thread is memory, too.
+        if "new thread" not in str(problem):
+            raise
         return NoPage(TOO_LARGE)
 
 
