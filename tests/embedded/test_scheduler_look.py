@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import re
 import ssl
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -39,7 +40,8 @@ def reach(up: Up, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     ):
         (files / name).write_text(text)
     port = free_port()
-    with scheduler(up, f"--port {port} --tls-certificate {files}/tls.crt --tls-key {files}/tls.key"):
+    served = f"--port {port} --tls-certificate {files}/tls.crt --tls-key {files}/tls.key"
+    with scheduler(up, f"{served} --record {files}/record"):
         for name, cpus in (("placed", 4), ("large", 24)):
             up.call("POST", PODS, stories.pod(name, cpus))
         clusters.awaited(lambda: bool(node_of(up, "placed")))
@@ -118,6 +120,25 @@ def test_the_dashboard_of_a_scheduler_shows_strangers_nothing_and_users_every_pa
     seen = asked(reach, path, {"Cookie": session.partition(";")[0]})
     assert (seen.status, "node-0" in seen.text or "large" in seen.text or "Storm guard" in seen.text) == (200, True)
     assert "admin" not in session
+
+
+def test_a_scheduler_that_records_shows_its_past_to_users_only(reach: str) -> None:
+    user, past = {"Authorization": "Bearer admin"}, "/fleet?at=1&resource=memory"
+    assert asked(reach, past).status == 401
+    present = asked(reach, "/fleet", user).text
+    assert 'data-live="yes"' in present
+    assert 'aria-label="Time of the recording"' in present
+    assert "<output>now</output>" in present
+    begin = re.search(r'name="at" min="([0-9.]+)"', present)
+    assert begin is not None
+    then = asked(reach, f"/fleet?at={begin[1]}", user)
+    assert (then.status, then.headers["x-frame-options"], 'data-live="no"' in then.text) == (200, "DENY", True)
+    assert "recording of scheduler" in then.text
+    assert 'href="?">Now</a>' in then.text
+    assert f"/dashboard/node/node-0?at={begin[1]}" in then.text
+    assert "default/placed" not in asked(reach, f"/decisions?at={begin[1]}", user).text
+    assert "default/placed" in asked(reach, "/decisions?at=9999999999", user).text
+    assert asked(reach, "/node/none?at=9999999999", user).status == 404
 
 
 def test_a_token_that_the_api_server_does_not_know_begins_no_session(reach: str) -> None:

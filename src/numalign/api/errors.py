@@ -4,7 +4,7 @@
 field, the error and the remedy, so that the sentence fits a log, an Event or a terminal. It never holds the object, and
 quotes at most `ECHO_LIMIT` characters of it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 ECHO_LIMIT = 80
@@ -22,6 +22,27 @@ class BadObject(Exception):
     def __str__(self) -> str:
         thing = f"{self.kind} {self.name}" if self.name else self.kind
         return f"{thing}, {self.field}: {self.why}" if self.field else f"{thing}: {self.why}"
+
+    @property
+    def every(self) -> Sequence["BadObject"]:
+        """The mistakes one by one."""
+        return (self,)
+
+
+class SeveralMistakes(BadObject):
+    """More than one mistake of an object; names the first and counts the others."""
+
+    def __init__(self, found: Sequence[BadObject]) -> None:
+        first, *others = found
+        super().__init__(first.kind, first.name, first.field, first.why)
+        self._found, self._others = tuple(found), len(others)
+
+    def __str__(self) -> str:
+        return f"{super().__str__()} (and {self._others} more {'mistake' if self._others == 1 else 'mistakes'})"
+
+    @property
+    def every(self) -> Sequence[BadObject]:
+        return self._found
 
 
 def echo(value: object) -> str:

@@ -9,6 +9,7 @@ import hmac
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from numalign.api.errors import BadObject
@@ -58,8 +59,10 @@ async def serving(
         yield port
 
 
-def of_scheduler(scheduler: Scheduler, guard: Guard | None, secure: bool) -> Mounted:
-    """The dashboard of a scheduler in this process. `guard`: None where its pages are open to this machine."""
+def of_scheduler(scheduler: Scheduler, guard: Guard | None, secure: bool, recording: Path | None = None) -> Mounted:
+    """The dashboard of a scheduler in this process. `guard`: None where its pages are open to this machine.
+    `recording`: the folder that the scheduler records into."""
+    from numalign.cli.results.moments.past import RecordingPast
     from numalign.cli.results.moments.sources import SchedulerSource
     from numalign.dashboard import app
     from numalign.dashboard.sessions import Sessions
@@ -74,4 +77,6 @@ def of_scheduler(scheduler: Scheduler, guard: Guard | None, secure: bool) -> Mou
 
     names = ", ".join(scheduler.profiles)
     sessions = Sessions(verify, COOKIE, secure=secure) if guard is not None else None
-    return Mounted(app.application(SchedulerSource(scheduler, f"scheduler {names}"), sessions), secure=secure)
+    source = SchedulerSource(scheduler, f"scheduler {names}", recording)
+    past = RecordingPast(recording, f"recording of scheduler {names}") if recording is not None else None
+    return Mounted(app.application(source, sessions, past=past), secure=secure)

@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from numalign.dashboard import rendering, sessions, statics
 from numalign.dashboard.pages import decision, fleet, health, node, waiting
+from numalign.dashboard.past import Past, PastPages
 from numalign.dashboard.rendering import Links
 from numalign.dashboard.sessions import Sessions
 from numalign.dashboard.source import Source, SourceFailed
@@ -41,8 +42,11 @@ PAGES: Final = (fleet, node, waiting, decision, health)
 """Modules of pages; each has ROUTES."""
 
 
-def application(source: Source, signing_in: Sessions | None = None, links: Links | None = None) -> Starlette:
-    """`signing_in`: None where no client can be a stranger. `links`: the addresses where the pages become files."""
+def application(
+    source: Source, signing_in: Sessions | None = None, links: Links | None = None, past: Past | None = None
+) -> Starlette:
+    """`signing_in`: None where no client can be a stranger. `links`: the addresses where the pages become files.
+    `past`: answers what asks for a time; None: the source does."""
     routes = [
         Route("/", _start),
         *(route for page in PAGES for route in page.ROUTES),
@@ -52,6 +56,8 @@ def application(source: Source, signing_in: Sessions | None = None, links: Links
     if signing_in is not None:
         routes += sessions.ROUTES
         middleware.append(Middleware(sessions.Door, sessions=signing_in))
+    if past is not None:
+        middleware.append(Middleware(PastPages, past=past))
     app = Starlette(
         routes=routes,
         middleware=middleware,

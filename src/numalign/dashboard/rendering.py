@@ -26,6 +26,8 @@ NAVIGATION: Final = (
     ("health", "Health"),
 )
 """Pages that the head of every page leads to, with their titles."""
+LATEST: Final = 253_402_300_799.0
+"""The end of the year 9999, the last that a time can be written in."""
 
 
 def _environment() -> Environment:
@@ -94,7 +96,7 @@ def asked_time(request: Request) -> float | None:
         at = float(request.query_params["at"])
     except (KeyError, ValueError):
         return None
-    return at if abs(at) < float("inf") else None
+    return at if 0 <= at <= LATEST else None
 
 
 async def moment(request: Request) -> Moment:

@@ -20,6 +20,8 @@ class Period(Struct, frozen=True):
     end: float
     marks: tuple[float, ...] = ()
     """When something was decided, thinned out."""
+    goes_on: bool = False
+    """Whether a scheduler is writing the recording; pages without a time show the present."""
 
 
 class Source(Details, Protocol):

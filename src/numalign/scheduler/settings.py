@@ -17,6 +17,7 @@ from numalign.api import errors
 from numalign.api.decode import decode, fields
 from numalign.api.decode import structs as wire
 from numalign.api.decode.fields import INT32_MAX, Field
+from numalign.api.decode.mistakes import Mistakes
 from numalign.api.decode.structs import Wire
 from numalign.api.errors import BadObject
 from numalign.api.schedulerconfig import configuration, pluginargs
@@ -156,25 +157,33 @@ def _numalign(args: Field) -> NumalignArgs:
     own, default = pluginargs.own_fields(args, NUMALIGN, (VERSION,)), NumalignArgs()
     if not own.given:
         return default
-    fields.only(own, KNOWN)
+    mistakes = Mistakes()
+    mistakes.only(own, KNOWN)
     kept = own.at("keepDeletedReports")
     mode, seed, longest = own.at("cacheMode"), own.at("seed"), own.at("podMaxInUnschedulablePodsDuration")
-    read = NumalignArgs(
-        flavour=fields.one_of(own.at("flavour"), get_args(Flavour), default.flavour),
-        cache_mode=fields.one_of(mode, get_args(CacheMode), "predictive") if mode.given else None,
-        trust_bind_order=_flag(own.at("trustBindOrder")),
-        live_shapes=_count(own.at("liveShapes"), default.live_shapes),
-        koordinator_annotations=_flag(own.at("koordinatorAnnotations")),
-        seed=fields.integer(seed, 0, INT64_MAX) if seed.given else None,
-        parallel_binds=_count(own.at("parallelBinds"), default.parallel_binds),
-        pod_max_in_unschedulable_pods_duration=_seconds(longest, 0.0) or default.pod_max_in_unschedulable_pods_duration,
-        delete_rejected_pods=_flag(own.at("deleteRejectedPods")),
-        keep_deleted_reports=_seconds(kept, 0.0) if kept.given else None,
-        nodes_without_report=fields.one_of(
-            own.at("nodesWithoutReport"), get_args(NodesWithoutReport), default.nodes_without_report
-        ),
-        first_report_grace_period=_seconds(own.at("firstReportGracePeriod"), default.first_report_grace_period),
+    parked = default.pod_max_in_unschedulable_pods_duration
+    parts = mistakes.each(
+        {
+            "flavour": lambda: fields.one_of(own.at("flavour"), get_args(Flavour), default.flavour),
+            "cache_mode": lambda: fields.one_of(mode, get_args(CacheMode), "predictive") if mode.given else None,
+            "trust_bind_order": lambda: _flag(own.at("trustBindOrder")),
+            "live_shapes": lambda: _count(own.at("liveShapes"), default.live_shapes),
+            "koordinator_annotations": lambda: _flag(own.at("koordinatorAnnotations")),
+            "seed": lambda: fields.integer(seed, 0, INT64_MAX) if seed.given else None,
+            "parallel_binds": lambda: _count(own.at("parallelBinds"), default.parallel_binds),
+            "pod_max_in_unschedulable_pods_duration": lambda: _seconds(longest, 0.0) or parked,
+            "delete_rejected_pods": lambda: _flag(own.at("deleteRejectedPods")),
+            "keep_deleted_reports": lambda: _seconds(kept, 0.0) if kept.given else None,
+            "nodes_without_report": lambda: fields.one_of(
+                own.at("nodesWithoutReport"), get_args(NodesWithoutReport), default.nodes_without_report
+            ),
+            "first_report_grace_period": lambda: _seconds(
+                own.at("firstReportGracePeriod"), default.first_report_grace_period
+            ),
+        }
     )
+    mistakes.refuse()
+    read = NumalignArgs(**parts)
     with pluginargs.under(own):
         cache_mode(Settings(flavour=read.flavour, cache_mode=read.cache_mode))
     return read

@@ -75,6 +75,15 @@ def test_what_stops_the_next_pod_is_named_with_its_zones() -> None:
     assert [(zone.zone, zone.pods) for zone in own.zones] == [(0, 1), (1, 1)]
 
 
+def test_a_taint_that_stops_the_next_pod_is_named() -> None:
+    tainted = machinescenes.node("a", "2x16")
+    tainted[0]["spec"] = {"taints": [{"key": "gpu", "value": "broken", "effect": "NoSchedule"}]}
+    (found,) = answered(cluster(tainted, machinescenes.node("b", "2x16")), kind(cpu="4"), gains=False).kinds
+    assert {each.cause for each in found.binding if each.examples == ("a",)} == {
+        "untolerated taint gpu=broken:NoSchedule"
+    }
+
+
 def test_one_more_core_in_each_zone_gives_what_it_says() -> None:
     """A zone of 16 CPUs has room for two pods of 8, but for CPU 0, which is reserved."""
     (found,) = answered(empty(), kind(cpu="8")).kinds

@@ -84,10 +84,15 @@ def items(field: Field) -> Iterator[Field]:
 
 def only(field: Field, known: Collection[str]) -> None:
     """Refuses unknown keys: a misspelt one would silently have no effect."""
+    for problem in unknown(field, known):
+        raise problem
+
+
+def unknown(field: Field, known: Collection[str]) -> Iterator[errors.BadObject]:
     for key in mapping(field):
         if key not in known:
             name = _key_text(field, key)
-            raise field.unknown(name, f"no field of this name; {suggestion(name, known)}")
+            yield field.unknown(name, f"no field of this name; {suggestion(name, known)}")
 
 
 def of_kind(field: Field, api_version: str, kind: str) -> None:

@@ -8,6 +8,7 @@ except for a lease of its own and no client-side rate limit. Plugin lists are co
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Final
 
 from msgspec import Struct, structs
@@ -15,6 +16,7 @@ from msgspec import Struct, structs
 from numalign.api import errors
 from numalign.api.decode import fields
 from numalign.api.decode.fields import Field
+from numalign.api.decode.mistakes import Mistakes
 from numalign.api.decode.structs import Wire
 from numalign.api.objects.pod import DEFAULT_SCHEDULER
 from numalign.api.schedulerconfig import pluginargs, plugins
@@ -49,17 +51,21 @@ class ClientConnection(Struct, frozen=True, kw_only=True, rename="camel"):
 def leader_election(field: Field, default_name: str) -> LeaderElection:
     if not field.given:
         return LeaderElection(resource_name=default_name)
-    known = ("leaderElect", "leaseDuration", "renewDeadline", "retryPeriod")
-    fields.only(field, (*known, "resourceLock", "resourceName", "resourceNamespace"))
+    known, mistakes = ("leaderElect", "leaseDuration", "renewDeadline", "retryPeriod"), Mistakes()
+    mistakes.only(field, (*known, "resourceLock", "resourceName", "resourceNamespace"))
     elect = field.at("leaderElect")
-    read = LeaderElection(
-        leader_elect=fields.boolean(elect) if elect.given else True,
-        lease_duration=fields.duration(field.at("leaseDuration"), 15.0),
-        renew_deadline=fields.duration(field.at("renewDeadline"), 10.0),
-        retry_period=fields.duration(field.at("retryPeriod"), 2.0),
-        resource_name=_text(field.at("resourceName")) or default_name,
-        resource_namespace=_text(field.at("resourceNamespace")) or "kube-system",
+    parts = mistakes.each(
+        {
+            "leader_elect": lambda: fields.boolean(elect) if elect.given else True,
+            "lease_duration": lambda: fields.duration(field.at("leaseDuration"), 15.0),
+            "renew_deadline": lambda: fields.duration(field.at("renewDeadline"), 10.0),
+            "retry_period": lambda: fields.duration(field.at("retryPeriod"), 2.0),
+            "resource_name": lambda: _text(field.at("resourceName")) or default_name,
+            "resource_namespace": lambda: _text(field.at("resourceNamespace")) or "kube-system",
+        }
     )
+    mistakes.refuse()
+    read = LeaderElection(**parts)
     if read.leader_elect:
         _require_sound(field, read)
     return read
@@ -86,16 +92,22 @@ def _require_sound(field: Field, read: LeaderElection) -> None:
 def client_connection(field: Field, warnings: list[str]) -> ClientConnection:
     if not field.given:
         return ClientConnection()
-    fields.only(field, ("kubeconfig", "acceptContentTypes", "contentType", "qps", "burst"))
+    mistakes = Mistakes()
+    mistakes.only(field, ("kubeconfig", "acceptContentTypes", "contentType", "qps", "burst"))
     for key in ("acceptContentTypes", "contentType"):
-        if _text(field.at(key)) not in ("", JSON):
-            warnings.append(f"{field.at(key).path}: has no effect; objects are sent as {JSON}")
+        with mistakes.part():
+            if _text(field.at(key)) not in ("", JSON):
+                warnings.append(f"{field.at(key).path}: has no effect; objects are sent as {JSON}")
     burst = field.at("burst")
-    return ClientConnection(
-        kubeconfig=_text(field.at("kubeconfig")),
-        qps=_rate(field.at("qps")),
-        burst=(fields.integer(burst, 0, fields.INT32_MAX) if burst.given else 0) or DEFAULT_BURST,
+    parts = mistakes.each(
+        {
+            "kubeconfig": lambda: _text(field.at("kubeconfig")),
+            "qps": lambda: _rate(field.at("qps")),
+            "burst": lambda: (fields.integer(burst, 0, fields.INT32_MAX) if burst.given else 0) or DEFAULT_BURST,
+        }
     )
+    mistakes.refuse()
+    return ClientConnection(**parts)
 
 
 def _rate(field: Field) -> float | None:
@@ -129,11 +141,17 @@ class Plugins(Struct, frozen=True):
         return any(plugin in names for names in self.at.values())
 
 
+NO_PLUGINS: Final = Plugins(at={}, weights={})
+
+
 def read_plugins(field: Field, warnings: list[str]) -> Plugins:
     """The plugins of a profile; the defaults where it sets none."""
+    own = dict[str, PluginSet]()
     if field.given:
-        fields.only(field, (MULTI_POINT, *Point))
-    own = {name: _set(field.at(name), warnings) for name in (MULTI_POINT, *Point)} if field.given else {}
+        mistakes = Mistakes()
+        mistakes.only(field, (MULTI_POINT, *Point))
+        own = mistakes.each({name: partial(_set, field.at(name), warnings) for name in (MULTI_POINT, *Point)})
+        mistakes.refuse()
     several = _merged(_defaults(own), own.get(MULTI_POINT, PluginSet()))
     plugins = {point: _expanded(point, own.get(point, PluginSet()), several) for point in Point}
     _require_one_queue_and_a_binder(field, plugins)
@@ -143,14 +161,21 @@ def read_plugins(field: Field, warnings: list[str]) -> Plugins:
 def _set(field: Field, warnings: list[str]) -> PluginSet:
     if not field.given:
         return PluginSet()
-    fields.only(field, ("enabled", "disabled"))
+    mistakes = Mistakes()
+    mistakes.only(field, ("enabled", "disabled"))
     enabled: dict[str, Plugin] = {}
-    for item in fields.items(field.at("enabled")):
-        plugin = _plugin(item, field.path.rpartition(".")[2])
-        if plugin.name in enabled:
-            raise item.at("name").bad(f"{plugin.name} is enabled twice; remove one")
-        enabled[plugin.name] = plugin
-    return PluginSet(tuple(enabled.values()), frozenset(_disabled(field.at("disabled"), warnings)))
+    with mistakes.part():
+        for item in fields.items(field.at("enabled")):
+            with mistakes.part():
+                plugin = _plugin(item, field.path.rpartition(".")[2])
+                if plugin.name in enabled:
+                    raise item.at("name").bad(f"{plugin.name} is enabled twice; remove one")
+                enabled[plugin.name] = plugin
+    disabled = frozenset[str]()
+    with mistakes.part():
+        disabled = frozenset(_disabled(field.at("disabled"), warnings))
+    mistakes.refuse()
+    return PluginSet(tuple(enabled.values()), disabled)
 
 
 def _plugin(item: Field, point: str) -> Plugin:
@@ -167,12 +192,16 @@ def _plugin(item: Field, point: str) -> Plugin:
 
 
 def _disabled(field: Field, warnings: list[str]) -> Iterator[str]:
+    mistakes = Mistakes()
     for item in fields.items(field):
-        fields.only(item, ("name", "weight"))
-        name = fields.text(item.at("name"))
-        if name != EVERY and name not in POINTS:
-            warnings.append(f"{item.at('name').path}: there is no plugin {errors.echo(name)}, so nothing is disabled")
-        yield name
+        with mistakes.part():
+            fields.only(item, ("name", "weight"))
+            name = fields.text(item.at("name"))
+            if name != EVERY and name not in POINTS:
+                why = f"there is no plugin {errors.echo(name)}, so nothing is disabled"
+                warnings.append(f"{item.at('name').path}: {why}")
+            yield name
+    mistakes.refuse()
 
 
 def _defaults(own: Mapping[str, PluginSet]) -> tuple[Plugin, ...]:
@@ -281,23 +310,34 @@ class Configuration(Struct, frozen=True, kw_only=True, rename="camel"):
 def read(value: object, source: str, readers: Mapping[str, Reader] = NO_READERS) -> Configuration:
     config = fields.root(value, KIND, source)
     fields.of_kind(config, API_VERSION, KIND)
-    fields.only(config, KNOWN)
+    mistakes = Mistakes()
+    mistakes.only(config, KNOWN)
     warnings: list[str] = []
-    _refuse_extenders(config.at("extenders"))
-    percentage = _percentage(config.at("percentageOfNodesToScore"))
-    profiles = tuple(_profiles(config.at("profiles"), percentage, readers, warnings))
-    _flag(config.at("enableContentionProfiling"), True)
-    return Configuration(
-        profiles=profiles,
-        leader_election=leader_election(config.at("leaderElection"), _lease(profiles)),
-        client_connection=client_connection(config.at("clientConnection"), warnings),
-        pod_initial_backoff_seconds=_number(config.at("podInitialBackoffSeconds"), 1, INT64_MAX, 1),
-        pod_max_backoff_seconds=_longest_backoff(config),
-        parallelism=_number(config.at("parallelism"), 1, fields.INT32_MAX, 16),
-        delay_cache_until_active=_flag(config.at("delayCacheUntilActive"), False),
-        enable_profiling=_flag(config.at("enableProfiling"), True),
-        warnings=tuple(warnings),
+    percentage, profiles = None, tuple[Profile, ...]()
+    with mistakes.part():
+        _refuse_extenders(config.at("extenders"))
+    with mistakes.part():
+        percentage = _percentage(config.at("percentageOfNodesToScore"))
+    with mistakes.part():
+        profiles = _profiles(config.at("profiles"), percentage, readers, warnings)
+    with mistakes.part():
+        _flag(config.at("enableContentionProfiling"), True)
+    parts = mistakes.each(
+        {
+            "leader_election": lambda: leader_election(config.at("leaderElection"), _lease(profiles)),
+            "client_connection": lambda: client_connection(config.at("clientConnection"), warnings),
+            "pod_initial_backoff_seconds": lambda: _number(config.at("podInitialBackoffSeconds"), 1, INT64_MAX, 1),
+            "pod_max_backoff_seconds": lambda: _number(config.at("podMaxBackoffSeconds"), 0, INT64_MAX, 10),
+            "parallelism": lambda: _number(config.at("parallelism"), 1, fields.INT32_MAX, 16),
+            "delay_cache_until_active": lambda: _flag(config.at("delayCacheUntilActive"), False),
+            "enable_profiling": lambda: _flag(config.at("enableProfiling"), True),
+        }
     )
+    if {"pod_initial_backoff_seconds", "pod_max_backoff_seconds"} <= parts.keys():
+        with mistakes.part():
+            _require_rising(config, parts["pod_initial_backoff_seconds"], parts["pod_max_backoff_seconds"])
+    mistakes.refuse()
+    return Configuration(profiles=profiles, warnings=tuple(warnings), **parts)
 
 
 def _refuse_extenders(field: Field) -> None:
@@ -307,24 +347,48 @@ def _refuse_extenders(field: Field) -> None:
 
 def _profiles(
     field: Field, percentage: int | None, readers: Mapping[str, Reader], warnings: list[str]
-) -> Iterator[Profile]:
+) -> tuple[Profile, ...]:
     items = list(fields.items(field)) or [structs.replace(field, value={}, path="profiles[0]")]
     places: dict[str, Field] = {}
+    mistakes, found = Mistakes(), list[Profile]()
     for item in items:
-        fields.only(item, ("schedulerName", "percentageOfNodesToScore", "plugins", "pluginConfig"))
-        name = item.at("schedulerName")
-        own = _name(name, alone=len(items) == 1)
+        with mistakes.part():
+            found.append(_profile(item, places, percentage, readers, warnings, alone=len(items) == 1))
+    mistakes.refuse()
+    return tuple(found)
+
+
+def _profile(
+    item: Field,
+    places: dict[str, Field],
+    percentage: int | None,
+    readers: Mapping[str, Reader],
+    warnings: list[str],
+    *,
+    alone: bool,
+) -> Profile:
+    """`places`: the profiles before, by name."""
+    mistakes, part, running = Mistakes(), None, NO_PLUGINS
+    mistakes.only(item, ("schedulerName", "percentageOfNodesToScore", "plugins", "pluginConfig"))
+    name, own, args = item.at("schedulerName"), "", dict[str, Wire]()
+    with mistakes.part():
+        own = _name(name, alone=alone)
         if own in places:
             raise name.bad(f"{errors.echo(own)} is the name of {places[own].path} too; give each its own")
         places[own] = item
+    with mistakes.part():
         part = _percentage(item.at("percentageOfNodesToScore"))
+    with mistakes.part():
         running = read_plugins(item.at("plugins"), warnings)
-        yield Profile(
-            scheduler_name=own,
-            percentage_of_nodes_to_score=percentage if part is None else part,
-            plugins=running,
-            args=_args(item.at("pluginConfig"), running, readers, warnings),
-        )
+    with mistakes.part():
+        args = _args(item.at("pluginConfig"), running, readers, warnings)
+    mistakes.refuse()
+    return Profile(
+        scheduler_name=own,
+        percentage_of_nodes_to_score=percentage if part is None else part,
+        plugins=running,
+        args=args,
+    )
 
 
 def _name(field: Field, *, alone: bool) -> str:
@@ -338,20 +402,28 @@ def _name(field: Field, *, alone: bool) -> str:
 def _args(field: Field, running: Plugins, readers: Mapping[str, Reader], warnings: list[str]) -> dict[str, Wire]:
     """The arguments in the file, and defaults for the other plugins that run."""
     written: dict[str, Field] = {}
+    mistakes = Mistakes()
     for item in fields.items(field):
-        fields.only(item, ("name", "args"))
-        name = item.at("name")
-        plugin = fields.text(name)
-        if plugin in written:
-            raise name.bad(f"{errors.echo(plugin)} has arguments already; merge both entries")
-        if plugin in plugins.REMOVED:
-            raise name.bad(f"{errors.echo(plugin)} was removed; NodeVolumeLimits counts all volumes")
-        written[plugin] = item.at("args")
-        if plugin not in {**pluginargs.STOCK, **readers}:
-            warnings.append(f"{item.path}: {errors.clipped(plugin)} has no arguments that numalign reads")
+        with mistakes.part():
+            fields.only(item, ("name", "args"))
+            name = item.at("name")
+            plugin = fields.text(name)
+            if plugin in written:
+                raise name.bad(f"{errors.echo(plugin)} has arguments already; merge both entries")
+            if plugin in plugins.REMOVED:
+                raise name.bad(f"{errors.echo(plugin)} was removed; NodeVolumeLimits counts all volumes")
+            written[plugin] = item.at("args")
+            if plugin not in {**pluginargs.STOCK, **readers}:
+                warnings.append(f"{item.path}: {errors.clipped(plugin)} has no arguments that numalign reads")
     names = [name for name in (*plugins.POINTS, plugins.NUMALIGN) if name in written or running.has(name)]
     left_out = structs.replace(field, value=None)
-    read = {name: pluginargs.read(name, written.get(name, left_out), readers) for name in (*names, plugins.NUMALIGN)}
+    read = mistakes.each(
+        {
+            name: partial(pluginargs.read, name, written.get(name, left_out), readers)
+            for name in (*names, plugins.NUMALIGN)
+        }
+    )
+    mistakes.refuse()
     return {name: args for name, args in read.items() if args is not None}
 
 
@@ -361,12 +433,9 @@ def _lease(profiles: tuple[Profile, ...]) -> str:
     return STOCK_LEASE if everybody else NAME
 
 
-def _longest_backoff(config: Field) -> int:
-    initial, longest = config.at("podInitialBackoffSeconds"), config.at("podMaxBackoffSeconds")
-    least, most = _number(initial, 1, INT64_MAX, 1), _number(longest, 0, INT64_MAX, 10)
+def _require_rising(config: Field, least: int, most: int) -> None:
     if most < least:
-        raise longest.bad(f"{most} is less than podInitialBackoffSeconds ({least})")
-    return most
+        raise config.at("podMaxBackoffSeconds").bad(f"{most} is less than podInitialBackoffSeconds ({least})")
 
 
 def _percentage(field: Field) -> int | None:

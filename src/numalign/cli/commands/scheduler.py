@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -46,7 +47,7 @@ from numalign.cli.sources import ClusterSource, SchedulerPages
 
 if TYPE_CHECKING:
     from numalign.api.schedulerconfig.configuration import Configuration
-    from numalign.scheduler.http.serving import Recording
+    from numalign.scheduler.http.serving import MountScheduler, Recording
 
 
 ConfigFile = Annotated[
@@ -147,9 +148,10 @@ def run(
         else servers.of_our_own("scheduler run", bind_address, always=self_signed)
     )
     open_to_all = tuple(filter(None, open_paths.split(",")))
+    recording = _recording(record, record_size, record_age)
     process = SchedulerProcess(
         config=read,
-        recording=_recording(record, record_size, record_age),
+        recording=recording,
         tracing=traces.collector(tracing_endpoint, tracing_ratio) if tracing_endpoint else None,
         access=servers.access(kubeconfig, read),
         pages=PagesEndpoint(
@@ -157,7 +159,7 @@ def run(
             port=port,
             certificate=shown,
             open_to_all=open_to_all,
-            mounted={dashboards.PATH: dashboards.of_scheduler} if dashboards.is_installed() else {},
+            mounted=_mounted(recording),
         )
         if port
         else None,
@@ -190,6 +192,11 @@ def _recording(folder: str, size: str, age: str) -> Recording | None:
     if limits.size < LEAST_RECORDED or limits.age < LEAST_SECONDS:
         raise BadObject("scheduler run", folder, "--record-size", "is below 1Mi, or --record-age is below 1m")
     return Recording(folder=Path(folder), limits=limits) if folder else None
+
+
+def _mounted(recording: Recording | None) -> dict[str, MountScheduler]:
+    folder = recording.folder if recording is not None else None
+    return {dashboards.PATH: partial(dashboards.of_scheduler, recording=folder)} if dashboards.is_installed() else {}
 
 
 def configuration(file: str, otherwise: dict[str, Any] | None = None) -> Configuration:
@@ -439,7 +446,7 @@ def scheduler() -> None:
 
 @app.command("check-config", epilog="Example: numalign scheduler check-config scheduler.yaml")
 def check_config(file: File, fmt: Output = Format.TABLE) -> None:
-    """Show what a scheduler with this configuration would do, or what is wrong with it.
+    """Show what a scheduler with this configuration would do, or all that is wrong with it.
 
     Exit code: 0 if it can be used, 1 if it cannot, 2 if the file cannot be read."""
     from numalign.api import errors
@@ -449,7 +456,10 @@ def check_config(file: File, fmt: Output = Format.TABLE) -> None:
         config = _read(file)
     except errors.BadObject as problem:
         # Errors in a file name a field or a line; errors about the file itself do not.
-        output.fail(str(problem), REFUSED if problem.field else 2)
+        *others, last = problem.every
+        for each in others:
+            output.say(f"numalign: {output.printable(str(each))}")
+        output.fail(str(last), REFUSED if problem.field else 2)
     for warning in config.warnings:
         output.warn(warning)
     output.show(

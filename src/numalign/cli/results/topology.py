@@ -32,12 +32,11 @@ from numalign.kube.client import Client
 from numalign.kube.lists import Unreadable
 from numalign.kube.resources import NODES, TOPOLOGIES
 from numalign.placement.columns.holdings import Source
-from numalign.placement.explain import amounts, nodeview, wording
+from numalign.placement.explain import amounts, nodeview, obstacles, wording
 from numalign.placement.explain.nodeview import Cell, Occupancy, Tenant
 from numalign.placement.rules.nodes.nodespec import CORDONED
 from numalign.placement.view import Total
 from numalign.scheduler.choose.cluster import Cluster
-from numalign.scheduler.explain import obstacles
 from numalign.scheduler.snapshot import restore, snapshot
 from numalign.scheduler.snapshot.restore import Restored
 from numalign.scheduler.snapshot.snapshot import Snapshot

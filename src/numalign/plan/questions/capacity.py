@@ -115,10 +115,10 @@ def answer(taken: Snapshot, asked: CapacityQuestion) -> CapacityPlan:
 def _binding(opened: Opened, counted: CountedNodes) -> Iterator[Binding]:
     """What stops the next pod, the most frequent first. Nodes that read the same have the same reason."""
     found, engine = counted.found, opened.made.engine
-    why = reasons.of(engine, found)
+    why, refusals = reasons.of(engine, found), opened.service.refusals(counted)
     groups: dict[tuple[str, int, str], list[str]] = {}
     for place, row in enumerate(found.rows.tolist()):
-        refused = counted.refused.get(row)
+        refused = refusals.get(row)
         key = ("", 0, refused) if refused is not None else _key(why.reason(place))
         groups.setdefault(key, []).append(engine.names[row])
     for (resource, zones, cause), names in sorted(groups.items(), key=lambda each: (-len(each[1]), each[0])):

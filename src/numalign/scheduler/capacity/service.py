@@ -28,9 +28,10 @@ from numalign.placement.capacity import count, gang, reasons
 from numalign.placement.capacity.count import Bound, ShapeCount
 from numalign.placement.capacity.gang import Room
 from numalign.placement.capacity.reasons import CountReasons
-from numalign.placement.explain import wording
+from numalign.placement.explain import obstacles, wording
 from numalign.placement.kernels.block import Rows
 from numalign.placement.kernels.plan import ZONES
+from numalign.placement.rules.nodes.nodespec import TaintToleration
 from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit
 from numalign.scheduler.capacity import templates
 from numalign.scheduler.capacity.messages import (
@@ -91,11 +92,18 @@ class AskedShape(Struct, frozen=True):
     replicas: int = 1
 
 
+class PluginRefusal(Struct, frozen=True):
+    plugin: str
+    """Empty: the pod is refused wherever it goes."""
+    text: str
+
+
 class CountedNodes(Struct, frozen=True, kw_only=True):
     """One shape on the nodes of a cluster."""
 
+    pod: Pod
     found: ShapeCount
-    refused: Mapping[int, str]
+    refused: Mapping[int, PluginRefusal]
     """By row, why plugins refuse the pod there. Their counts are 0."""
     is_bounded: bool
     """Whether plugins that look at other pods may refuse the next one earlier."""
@@ -191,25 +199,43 @@ class CapacityService:
         why, groups = reasons.of(self._cluster.engine, counted.found), self._groups(counted)
         explained = set(groups)
         if self._limits is not None:
-            explained = set(heapq.nlargest(self._limits.reasons, groups, key=lambda key: len(groups[key])))
+            counted_ones = (key for key in groups if not key[1])
+            explained = set(heapq.nlargest(self._limits.reasons, counted_ones, key=lambda key: len(groups[key])))
         for key, places in groups.items():
-            yield self._answer(counted, places, why if key in explained else None)
+            yield self._answer(counted, places, why if key in explained else None, key[1])
 
     def _groups(self, counted: CountedNodes) -> dict[tuple[int, str], list[int]]:
         """Places of rows with the same answer."""
-        found, groups = counted.found, dict[tuple[int, str], list[int]]()
+        found, groups, texts = counted.found, dict[tuple[int, str], list[int]](), self.refusals(counted)
         for place, row in enumerate(found.rows.tolist()):
-            key = int(found.which[place]), counted.refused.get(row, "")
+            key = int(found.which[place]), texts.get(row, "")
             groups.setdefault(key, []).append(place)
         return groups
 
-    def _answer(self, counted: CountedNodes, places: Sequence[int], why: CountReasons | None) -> NodeCapacity:
-        """`why`: None where the reason is not given."""
+    def refusals(self, counted: CountedNodes) -> dict[int, str]:
+        """By row, why plugins refuse the pod there. Names the taints where there are few kinds."""
+        texts = {row: each.text for row, each in counted.refused.items()}
+        tainted = [row for row, each in counted.refused.items() if each.plugin == TaintToleration.name]
+        alike = dict(zip(tainted, self._cluster.world.taints.ids[tainted].tolist(), strict=True))
+        if len(kinds := {number: row for row, number in alike.items()}) > MOST_TAINTS:
+            return texts
+        named = {number: self._named(counted.pod, row) or texts[row] for number, row in kinds.items()}
+        return texts | {row: named[number] for row, number in alike.items()}
+
+    def _named(self, pod: Pod, row: int) -> str:
+        node = self._cluster.node_named(self._cluster.engine.names[row])
+        found = obstacles.of(TaintToleration.name, pod, node) if node is not None else None
+        return wording.obstacle(found) if found is not None else ""
+
+    def _answer(
+        self, counted: CountedNodes, places: Sequence[int], why: CountReasons | None, refusal: str
+    ) -> NodeCapacity:
+        """`why`: None where the reason is not given. `refusal`: of the plugins."""
         engine, found, place = self._cluster.engine, counted.found, places[0]
         row = int(found.rows[place])
         names = tuple(engine.names[row] for row in found.rows[places].tolist())
         if row in counted.refused:
-            return NodeCapacity(nodes=names, reason=counted.refused[row])
+            return NodeCapacity(nodes=names, reason=refusal)
         zones, spread = count.zone_ids(engine, row), found.spread[place].tolist()
         bounded = counted.is_bounded and found.counts[place] > 0
         return NodeCapacity(
@@ -282,7 +308,8 @@ class CapacityService:
         if not groups:
             return ""
         why = reasons.of(self._cluster.engine, counted.found)
-        largest = self._answer(counted, max(groups.values(), key=len), why)
+        (_, refusal), places = max(groups.items(), key=lambda group: len(group[1]))
+        largest = self._answer(counted, places, why, refusal)
         return f" ({len(largest.nodes):,} nodes: {largest.reason})" if largest.reason else ""
 
     def number(self, pod: Pod) -> int:
@@ -299,10 +326,12 @@ class CapacityService:
         world = self._cluster.world
         said = filtering.filtered(pod, profile.filters, world)
         if isinstance(said, Refused):
-            refused = dict.fromkeys(found.rows.tolist(), ", ".join(said.refusal.reasons))
+            refused = dict.fromkeys(found.rows.tolist(), PluginRefusal("", ", ".join(said.refusal.reasons)))
         else:
-            tallies = (each for each in said.tallies() if each[0] != NodeResourcesFit.name)
-            refused = {row: ", ".join(refusal.reasons) for _, refusal, rows in tallies for row in rows.tolist()}
+            refused = {}
+            for plugin, refusal, rows in said.tallies():
+                if plugin != NodeResourcesFit.name:
+                    refused |= dict.fromkeys(rows.tolist(), PluginRefusal(plugin, ", ".join(refusal.reasons)))
         if refused:
             gone = np.isin(found.rows, list(refused))
             found = structs.replace(
@@ -310,7 +339,7 @@ class CapacityService:
                 counts=np.where(gone, 0, found.counts),
                 bounds=np.where(gone, np.int8(Bound.EXACT), found.bounds),
             )
-        return CountedNodes(found=found, refused=refused, is_bounded=_looks_around(profile, pod))
+        return CountedNodes(pod=pod, found=found, refused=refused, is_bounded=_looks_around(profile, pod))
 
     def _rows(self, chosen: NodeChoice | None, *, only_templates: bool) -> Rows:
         if chosen is None:
@@ -334,6 +363,8 @@ class CapacityService:
         return self._cluster.world.node_rows.astype(np.int32)
 
 
+MOST_TAINTS: Final = 64
+"""Sets of taints that are named for one shape: where each node has its own, the nodes remain one group."""
 CHANGED: Final = "the nodes changed while room for all of the pods was looked for; ask again"
 NO_ROOM: Final = "the nodes do not have room for all of the pods"
 NOT_FOUND: Final = "no arrangement was found that holds in every order of arrival; not all were tried"

@@ -15,7 +15,7 @@ from msgspec import Struct, structs
 from numalign.api.errors import BadObject
 from numalign.api.nrt.topologymanager import Policy, Scope
 from numalign.api.objects.pod import Pod
-from numalign.placement.explain import whatif, wording
+from numalign.placement.explain import obstacles, whatif, wording
 from numalign.placement.explain.reasons import Reason
 from numalign.placement.explain.whatif import Supposition
 from numalign.placement.rules.rule import FITS
@@ -23,7 +23,7 @@ from numalign.scheduler.choose import filtering
 from numalign.scheduler.choose.choose import Attempt, AttemptContext
 from numalign.scheduler.choose.cluster import Cluster
 from numalign.scheduler.choose.filtering import PreparedFilter, Refused
-from numalign.scheduler.explain import explanations, obstacles, trial
+from numalign.scheduler.explain import explanations, trial
 from numalign.scheduler.explain.explanations import Explained, RejectedNodes
 from numalign.scheduler.profiles import ZONES, Profile
 

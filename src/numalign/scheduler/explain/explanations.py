@@ -23,7 +23,7 @@ from numalign.kubelet import refusals
 from numalign.placement.columns.intent import Unkept
 from numalign.placement.columns.nodefacts import Assumption
 from numalign.placement.decisions import Code
-from numalign.placement.explain import answers, nodeview, reasons, whatif, wording
+from numalign.placement.explain import answers, nodeview, obstacles, reasons, whatif, wording
 from numalign.placement.explain.nodeview import Tenant
 from numalign.placement.explain.reasons import Group, Obstacle, Reason
 from numalign.placement.facts import Forecast
@@ -34,7 +34,6 @@ from numalign.scheduler.choose import filtering
 from numalign.scheduler.choose.choose import Attempt, AttemptContext
 from numalign.scheduler.choose.cluster import Cluster
 from numalign.scheduler.choose.filtering import Filtered, Refused
-from numalign.scheduler.explain import obstacles
 from numalign.scheduler.preempt import preemption
 from numalign.scheduler.profiles import ZONES, Profile
 

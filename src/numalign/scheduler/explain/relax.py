@@ -15,12 +15,12 @@ from msgspec import structs
 from numalign.api.attributes import directspec, intent
 from numalign.api.objects.pod import Pod, Toleration
 from numalign.placement.columns.intent import Unkept
+from numalign.placement.explain import obstacles
 from numalign.placement.explain.reasons import Relaxing
 from numalign.placement.rules.clusterstate import TaintKey
 from numalign.placement.rules.nodes.nodeaffinity import NodeAffinity
 from numalign.placement.rules.nodes.nodespec import NodeUnschedulable, TaintToleration
 from numalign.placement.rules.resources.resourcesfit import NodeResourcesFit
-from numalign.scheduler.explain import obstacles
 from numalign.scheduler.explain.explanations import Cause, Explained
 from numalign.scheduler.explain.trial import FitSearch
 from numalign.scheduler.profiles import ZONES

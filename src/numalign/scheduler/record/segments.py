@@ -26,6 +26,8 @@ KIND: Final = "SchedulerRecording"
 VERSION: Final = "numalign.io/v1alpha1"
 SCHEMA: Final = 1
 SUFFIX: Final = ".jsonl.gz"
+NAMED: Final = "%Y%m%dT%H%M%S.%f"
+"""When a segment begins, in the name of its file, which has milliseconds."""
 FAST: Final = 1
 """The level of compression: lines of a recording resemble each other, and a higher level gains little."""
 HEAD: Final = b'{"apiVersion":'
@@ -70,7 +72,7 @@ def stamp(moment: datetime) -> str:
 def created(folder: Path, moment: datetime) -> tuple[Path, BinaryIO]:
     """A new segment, which only its owner may read. OSError if the folder cannot be written to."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    name = moment.strftime("%Y%m%dT%H%M%S.%f")[:-3] + "Z"
+    name = moment.strftime(NAMED)[:-3] + "Z"
     for number in range(1000):
         path = folder / f"{name}-{number:03}{SUFFIX}"
         try:
@@ -79,6 +81,14 @@ def created(folder: Path, moment: datetime) -> tuple[Path, BinaryIO]:
             continue
         return path, os.fdopen(descriptor, "wb", buffering=0)
     raise FileExistsError(f"{folder} has 1,000 segments of {name}")
+
+
+def begun(path: Path) -> datetime | None:
+    """When the segment begins, by the name of its file. None: it has a name of another kind."""
+    try:
+        return datetime.strptime(path.name.partition("Z")[0], NAMED).replace(tzinfo=UTC)
+    except ValueError:
+        return None
 
 
 def packed(lines: bytes) -> bytes:

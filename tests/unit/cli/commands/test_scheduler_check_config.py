@@ -97,6 +97,70 @@ def test_a_bad_configuration_exits_with_1_and_the_path(text: str, complaint: str
     assert complaint in result.stderr
 
 
+WRONG = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+parallel: 3
+profile: []
+leaderElection: {leaseDuration: soon, renewDeadline: 20s, leader: yes}
+clientConnection: {qps: many, burst: -1}
+podInitialBackoffSeconds: 20
+profiles:
+- schedulerName: a
+  percentageOfNodesToScore: 200
+  plugins:
+    multiPoint: {enabled: [{name: Coscheduling}, {name: NodeAfinity}, {name: NodeAffinity}], disabled: [{name: 3}]}
+    queueSort: {disabled: [{name: "*"}]}
+  pluginConfig:
+  - name: NodeResourceTopologyMatch
+    args: {scoringStrategy: {type: MostAlocated}}
+  - name: Numalign
+    args: {flavor: exact, seed: x}
+- schedulerName: a
+"""
+
+
+def test_all_mistakes_are_listed_at_once_each_with_its_field() -> None:
+    result = check(WRONG)
+    assert (result.exit_code, result.stdout) == (1, "")
+    told = [line.partition(", ")[2].partition(": ")[0] for line in result.stderr.splitlines()]
+    assert told == [
+        "parallel",
+        "profile",
+        "profiles[0].percentageOfNodesToScore",
+        "profiles[0].plugins.multiPoint.enabled[0].name",
+        "profiles[0].plugins.multiPoint.enabled[1].name",
+        "profiles[0].plugins.multiPoint.disabled[0].name",
+        "profiles[0].pluginConfig[0].args.scoringStrategy.type",
+        "profiles[0].pluginConfig[1].args.flavor",
+        "profiles[0].pluginConfig[1].args.seed",
+        "profiles[1].schedulerName",
+        "leaderElection.leader",
+        "leaderElection.leaseDuration",
+        "clientConnection.qps",
+        "clientConnection.burst",
+        "podMaxBackoffSeconds",
+    ]
+
+
+def test_what_follows_from_a_mistake_is_none() -> None:
+    told = check(WRONG).stderr
+    assert "not longer than" not in told, "the lease is not known"
+    assert "sort the queue" not in told, "the plugins are not known"
+
+
+def test_a_command_that_needs_the_configuration_names_the_first_mistake_and_counts_the_others(tmp_path: Path) -> None:
+    (tmp_path / "wrong.yaml").write_text(WRONG)
+    result = CliRunner().invoke(app, ["scheduler", "run", "--config", str(tmp_path / "wrong.yaml")])
+    assert result.exit_code == 2
+    assert "parallel: no field of this name; did you mean parallelism? (and 14 more mistakes)" in result.stderr
+
+
+def test_very_many_unknown_fields_are_not_all_listed() -> None:
+    result = check(GOOD + "".join(f"unknown{each}: 1\n" for each in range(5000)))
+    assert (result.exit_code, result.stderr.count("no field of this name")) == (1, 100)
+
+
 def test_a_file_that_cannot_be_read_exits_with_2(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["scheduler", "check-config", str(tmp_path / "none.yaml")])
     assert result.exit_code == 2

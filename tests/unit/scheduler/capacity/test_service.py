@@ -14,6 +14,7 @@ from numalign.api.decode import decode
 from numalign.api.decode.structs import encode
 from numalign.api.errors import BadObject
 from numalign.api.nrt import normalise
+from numalign.api.objects.node import NodeSpec, Taint
 from numalign.placement.capacity import gang
 from numalign.scheduler import main
 from numalign.scheduler.capacity import service
@@ -70,6 +71,40 @@ def test_plugins_that_refuse_a_node_leave_nothing_there() -> None:
     (found,) = asked(cluster(a=8), shapes=[{"pod": pod}]).shapes
     assert found.count == 0
     assert found.nodes[0].reason == "node(s) didn't match Pod's node affinity/selector"
+
+
+def tainted(**taints: str) -> Placing:
+    """Nodes by name, each with one NoSchedule taint of this key; none where the key is empty."""
+    made = Placing()
+    for name, key in taints.items():
+        own = (Taint(key=key, effect="NoSchedule"), Taint(key="soft", effect="PreferNoSchedule")) if key else ()
+        made.node(structs.replace(node(name, cpus=16), spec=NodeSpec(taints=own)))
+        made.report(report(name, cpus=(8, 8)))
+    return made
+
+
+def test_reasons_name_the_taints_and_nodes_with_other_taints_are_other_groups() -> None:
+    known = tainted(a="gpu", b="infra", c="gpu", d="")
+    (found,) = asked(known, shapes=[{"requests": GUARANTEED}]).shapes
+    assert {each.nodes: each.reason for each in found.nodes if not each.count} == {
+        ("a", "c"): "untolerated taint gpu:NoSchedule",
+        ("b",): "untolerated taint infra:NoSchedule",
+    }
+    assert found.count == 2
+
+
+def test_nodes_that_each_have_a_taint_of_their_own_remain_one_group() -> None:
+    known = tainted(**{f"n{each}": f"of-{each}" for each in range(service.MOST_TAINTS + 1)})
+    (found,) = asked(known, shapes=[{"requests": GUARANTEED}]).shapes
+    (group,) = found.nodes
+    assert (len(group.nodes), group.reason) == (service.MOST_TAINTS + 1, "node(s) had untolerated taint(s)")
+
+
+def test_reasons_of_plugins_take_no_place_among_those_that_are_limited() -> None:
+    known = tainted(a="gpu", b="infra", c="", d="")
+    answer = asked(known, CapacityLimits(reasons=1, listed=100), shapes=[{"requests": GUARANTEED}])
+    assert all(each.reason for each in answer.shapes[0].nodes)
+    assert answer.notes == ()
 
 
 def test_pods_that_keep_others_away_are_counted_as_an_upper_bound() -> None:

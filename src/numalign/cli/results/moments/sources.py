@@ -25,8 +25,8 @@ from numalign.scheduler.choose import decisionlog
 from numalign.scheduler.choose.decisionlog import DecisionRecord
 from numalign.scheduler.main import Scheduler
 from numalign.scheduler.playback import player, recordings
-from numalign.scheduler.playback.player import Player
-from numalign.scheduler.record import entries
+from numalign.scheduler.playback.player import Player, Segment
+from numalign.scheduler.record import entries, segments
 from numalign.scheduler.snapshot import dump
 
 T = TypeVar("T")
@@ -98,9 +98,10 @@ class ReadSource(SceneSource):
 class SchedulerSource(SceneSource):
     """The scheduler of this process. Moments are read from its own view; questions are asked of a copy."""
 
-    def __init__(self, scheduler: Scheduler, origin: str) -> None:
+    def __init__(self, scheduler: Scheduler, origin: str, recording: Path | None = None) -> None:
+        """`recording`: the folder that it records into; `past` shows what is in it."""
         super().__init__()
-        self._scheduler, self._origin = scheduler, origin
+        self._scheduler, self._origin, self._recording = scheduler, origin, recording
         self._making = asyncio.Lock()
         self._present: Moment | None = None
         self._next = 0.0
@@ -123,6 +124,8 @@ class SchedulerSource(SceneSource):
             now = self._scheduler.now()
             if self._present is None or now >= self._next:
                 self._present = await moment.taken(self._seen(), self._table)
+                if self._recording is not None:
+                    self.period = await asyncio.to_thread(_to_this_moment, self._recording, self._present)
                 self._next = self._scheduler.now() + SHORTEST
             return self._present
 
@@ -163,13 +166,14 @@ class RecordedSource(SceneSource):
     is_live = False
     repeats = decision.RECORDING
 
-    def __init__(self, folder: Path) -> None:
-        """BadObject if it is no recording."""
+    def __init__(self, folder: Path, origin: str = "", around: float | None = None) -> None:
+        """BadObject if it is no recording. `around`: a scheduler is writing it, and one page of this time is wanted, so
+        that only the decisions of the time's segment are looked for."""
         super().__init__()
         self._folder = folder
-        self._origin = f"recording {folder.name}"
-        self._begun, marks, end = _indexed(folder)
-        self.period = Period(self._begun[0][0], end, marks)
+        self._origin = origin or f"recording {folder.name}"
+        self._begun, marks, end = _indexed(folder) if around is None else _begun(folder, around)
+        self.period = Period(self._begun[0][0], end, marks, goes_on=around is not None)
         self._playing: tuple[int, Player, list[DecisionRecord]] | None = None
         self._shown: Scene | None = None
         self._stepping = asyncio.Lock()
@@ -199,7 +203,7 @@ class RecordedSource(SceneSource):
 
     def _played(self, at: float) -> Scene:
         """Goes on from the last scene where it is before that time; else from the beginning of its segment."""
-        place = max(0, bisect_right([begun for begun, *_ in self._begun], at) - 1)
+        place = _place(self._begun, at)
         begun, path, number = self._begun[place]
         if self._playing is None or self._playing[0] != place or (self._shown is not None and self._shown.at > at):
             opened = (each for count, each in enumerate(player.opened(path)) if count == number)
@@ -216,13 +220,50 @@ def _indexed(folder: Path) -> tuple[list[tuple[float, Path, int]], tuple[float, 
     begun, marks, end = list[tuple[float, Path, int]](), list[float](), 0.0
     for file in recordings.files(folder):
         for number, segment in enumerate(player.opened(file.path)):
-            head = segment.head
-            begun.append((head.wall(head.now).timestamp(), file.path, number))
-            last = head.now
-            for entry in segment.changes():
-                last = max(last, player.moment(entry, last))
-                if isinstance(entry, entries.Attempted):
-                    marks.append(head.wall(entry.decision.at).timestamp())
-            end = max(end, head.wall(last).timestamp())
-    step = max(1, len(marks) // MOST_MARKS)
-    return begun, tuple(marks[::step]), end
+            begun.append((segment.head.wall(segment.head.now).timestamp(), file.path, number))
+            end = max(end, _marked(segment, marks))
+    return begun, _thinned(marks), end
+
+
+def _begun(folder: Path, around: float) -> tuple[list[tuple[float, Path, int]], tuple[float, ...], float]:
+    """The same of a folder that a scheduler writes, whose files have one segment each. Reads one of them, and of the
+    others the name."""
+    found = recordings.files(folder)
+    begun = [(named.timestamp(), each.path, 0) for each in found if (named := segments.begun(each.path)) is not None]
+    if not begun:
+        raise BadObject("Recording", str(folder), "", "has no segment that a scheduler named")
+    marks = list[float]()
+    _marked(next(player.opened(begun[_place(begun, around)][1])), marks)
+    return begun, _thinned(marks), max(found[-1].written.timestamp(), begun[-1][0])
+
+
+def _place(begun: list[tuple[float, Path, int]], at: float) -> int:
+    """Of the segment that has this time."""
+    return max(0, bisect_right([since for since, *_ in begun], at) - 1)
+
+
+def _marked(segment: Segment, marks: list[float]) -> float:
+    """Adds the times of the segment's decisions to the marks. Returns when it ends."""
+    head = segment.head
+    last = head.now
+    for entry in segment.changes():
+        last = max(last, player.moment(entry, last))
+        if isinstance(entry, entries.Attempted):
+            marks.append(head.wall(entry.decision.at).timestamp())
+    return head.wall(last).timestamp()
+
+
+def _thinned(marks: list[float]) -> tuple[float, ...]:
+    return tuple(marks[:: max(1, len(marks) // MOST_MARKS)])
+
+
+def _to_this_moment(folder: Path, shown: Moment) -> Period | None:
+    """Of a recording that a scheduler is writing, by the names of its files. None: there is nothing in it yet."""
+    try:
+        first = next((named for each in segments.listed(folder) if (named := segments.begun(each.path))), None)
+    except OSError:
+        return None
+    if first is None:
+        return None
+    since = first.timestamp()
+    return Period(since, shown.at, _thinned([each.at for each in reversed(shown.decisions) if each.at >= since]), True)

@@ -1,7 +1,8 @@
 """Names what about a node keeps a pod away: the taints, the cordon, or the labels that a selector does not find.
 
-`explanations` asks for every node that a plugin refuses, so that nodes with the same obstacle are one cause; `relax`
-looks for the change that removes it. kube-scheduler's own texts name none of them. Pure."""
+The scheduler's `explanations` asks for every node that a plugin refuses, so that nodes with the same obstacle are one
+cause; `relax` looks for the change that removes it, and `capacity` names taints. kube-scheduler's own texts name none
+of them. Pure."""
 
 from __future__ import annotations
 
