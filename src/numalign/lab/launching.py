@@ -27,6 +27,8 @@ SYS_MOUNT_SETATTR = 442
 """Linux 5.12 and newer, on every architecture that Go builds kubelets for."""
 AT_FDCWD, AT_RECURSIVE = -100, 0x8000
 MOUNT_ATTR_RDONLY = 1
+OF_NODE = {"/run": "755", "/tmp": "1777"}
+"""Folders of which a node with real containers has its own, by mode."""
 SHARED_NAMESPACES = ("ipc", "uts", "net", "cgroup", "mnt")
 """What the programs of a node with real containers share beside processes. The mounts come last: the paths of the
 others are read before."""
@@ -188,7 +190,7 @@ def _make_node(
     shown = [(os.open(folder, os.O_PATH), mount_point) for mount_point, folder in cgroups.items()]
     _mount_new(libc, "proc", "/proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
     _keep_sysctls(libc)
-    for folder, mode in (("/run", "755"), ("/tmp", "1777")):
+    for folder, mode in OF_NODE.items():
         _mount_new(libc, "tmpfs", folder, MS_NOSUID | MS_NODEV, f"mode={mode}")
     _mount_changeable(libc, "/var/lib")
     for handle, target in (*sources, *shown):

@@ -7,17 +7,19 @@ programs of a node share their namespaces, because containers see what the kubel
 nothing else, keeps them. Tests use `LabNode`."""
 
 import os
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct, structs
 
+import numalign
 from numalign.agent.deviceplugin import config
 from numalign.kubelet.machine import machinefile
 from numalign.kubelet.machine.machine import Machine
-from numalign.lab import launching, machinetree, state
+from numalign.lab import build, launching, machinetree, state
 from numalign.lab.containers import images, runtime
 from numalign.lab.containers.images import NodeRuntime
 from numalign.lab.containers.network import NodeNetwork
@@ -159,8 +161,20 @@ class NodePaths(Struct, frozen=True):
     @property
     def container_mounts(self) -> tuple[tuple[str, str], ...]:
         # At their own paths, too, which may be in a folder that is another one on the node, such as /tmp.
-        own = [(str(path), str(path)) for path in (self.folder, self.kubeconfig)]
+        own = [(str(path), str(path)) for path in (self.folder, self.kubeconfig, *hidden(program_folders()))]
         return (*own, *self.mounts, (str(self.store), runtime.STORE), (str(self.settings), runtime.SETTINGS))
+
+
+def program_folders() -> tuple[Path, ...]:
+    """Where numalign, its interpreter and the programs that it built are."""
+    packages = Path(numalign.__file__).parents[1]
+    return Path(sys.base_prefix), Path(sys.prefix), packages, build.cache_folder()
+
+
+def hidden(folders: Iterable[Path]) -> list[Path]:
+    """Those that a node does not see, outer ones first; a mount of an outer one shows the inner ones, too."""
+    found = [each for each in folders if any(each.is_relative_to(own) for own in launching.OF_NODE) and each.exists()]
+    return [each for each in sorted(set(found)) if not any(other in each.parents for other in found)]
 
 
 class NodeAccess(Struct, frozen=True):
