@@ -5,11 +5,15 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from numalign.lab import node
+import pytest
+
+from numalign.lab import launching, node
 
 
-def test_folders_that_a_node_does_not_see_are_shown_to_it_by_their_outermost(tmp_path: Path) -> None:
-    """`tmp_path` is below /tmp, as a checkout may be."""
+def test_folders_that_a_node_does_not_see_are_shown_to_it_by_their_outermost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launching, "OF_NODE", {str(tmp_path): "755"})
     checkout, other = tmp_path / "checkout", tmp_path / "checkout-2"
     inner = checkout / ".venv"
     inner.mkdir(parents=True)
