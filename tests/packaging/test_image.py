@@ -29,6 +29,7 @@ NEED_EXTRAS = (
     "numalign.plan.machinecode",
     "numalign.dashboard.",
     "numalign.cli.results.moments.files",
+    "numalign.cli.results.moments.past",
 )
 """Modules that need numba or the packages of the dashboard, which the image of the agent has not."""
 

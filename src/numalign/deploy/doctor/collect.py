@@ -68,6 +68,7 @@ class Collector:
         self._progress = progress
         self._unread: dict[str, str] = {}
         self._odd: list[str] = []
+        self._unknown: errors.Unauthorized | None = None
 
     async def observe(self) -> Observed:
         """KubeError where the API server cannot be asked at all, or does not know the user."""
@@ -76,6 +77,8 @@ class Collector:
         listed, reports, definition, node_leases = await asyncio.gather(
             self._lists(), self._reports(), self._definition(), self._every(kinds.LEASES.within(kinds.NODE_LEASES))
         )
+        if self._unknown is not None:
+            raise self._unknown
         seen = Observed(
             version=version,
             now=now,
@@ -225,9 +228,9 @@ class Collector:
 
     def _missed(self, what: str, problem: errors.KubeError) -> None:
         if isinstance(problem, errors.Unauthorized):
-            # Not a right that is missing: this user may not ask at all.
-            raise problem
-        if isinstance(problem, errors.Forbidden):
+            # Not a right that is missing: this user may not ask at all. It is raised once no other call is under way.
+            self._unknown = problem
+        elif isinstance(problem, errors.Forbidden):
             self._unread[what] = f"not allowed ({errors.on_one_line(problem.status.message)})"
         elif isinstance(problem, errors.NotFound):
             self._unread[what] = "the cluster has no such resource"
