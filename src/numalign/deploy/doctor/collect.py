@@ -77,8 +77,7 @@ class Collector:
         listed, reports, definition, node_leases = await asyncio.gather(
             self._lists(), self._reports(), self._definition(), self._every(kinds.LEASES.within(kinds.NODE_LEASES))
         )
-        if self._unknown is not None:
-            raise self._unknown
+        self._raise_if_unknown()
         seen = Observed(
             version=version,
             now=now,
@@ -91,9 +90,15 @@ class Collector:
         config_maps = await self._config_maps(seen)
         seen = structs.replace(seen, config_maps=config_maps)
         leases, configz = await asyncio.gather(self._leases(seen), self._configz(seen))
+        self._raise_if_unknown()
         return structs.replace(
             seen, leases=leases, configz=configz, unread=dict(sorted(self._unread.items())), odd=tuple(self._odd)
         )
+
+    def _raise_if_unknown(self) -> None:
+        """For moments when no call is under way; a token may end between two of them."""
+        if self._unknown is not None:
+            raise self._unknown
 
     async def _version(self) -> str:
         asked = Request(verb="get", method="GET", path="/version", words="version", repeat=Repeat.ALWAYS)
@@ -228,7 +233,7 @@ class Collector:
 
     def _missed(self, what: str, problem: errors.KubeError) -> None:
         if isinstance(problem, errors.Unauthorized):
-            # Not a right that is missing: this user may not ask at all. It is raised once no other call is under way.
+            # Not a right that is missing: this user may not ask at all.
             self._unknown = problem
         elif isinstance(problem, errors.Forbidden):
             self._unread[what] = f"not allowed ({errors.on_one_line(problem.status.message)})"
